@@ -1,0 +1,71 @@
+# Every target sets up what it needs: uv, the environment, the embedded AWS and (for tests) a Java for Spark.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+UV_VERSION := 0.13.7
+UV := $(shell command -v uv 2>/dev/null || echo .tools/uv/bin/uv)
+export UV_PYTHON_DOWNLOADS := never
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+RUN := .venv/bin/python -m
+
+.PHONY: help
+help: ## Print this list
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+.PHONY: demo
+demo: .venv/.local ## Share a year of trips from an embedded AWS and read it back with the published client
+	@.venv/bin/sluice demo
+
+.PHONY: serve
+serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --help for more)
+	@.venv/bin/sluice serve
+
+.PHONY: test
+test: .venv/.all ## Run every test, with the coverage of handlers and core enforced
+	@rm -f .coverage .coverage.*
+	$(RUN) pytest -n 2 --dist loadgroup --cov --cov-report=
+	$(RUN) coverage report
+
+.PHONY: lint
+lint: .venv/.all ## Check format, rules, types and the directions of imports
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) mypy
+	.venv/bin/lint-imports --no-cache
+	.venv/bin/cfn-lint infra/template.yaml
+
+.PHONY: format
+format: .venv/.all ## Rewrite the code in the project's format
+	$(RUN) ruff format .
+	$(RUN) ruff check --fix .
+
+.PHONY: bench-sign
+bench-sign: .venv/.all ## Measure URL signing against botocore
+	$(RUN) bench.sign
+
+.PHONY: bench-cold
+bench-cold: .venv/.all ## Measure import-to-ready of every handler against boto3 and a DynamoDB client
+	$(RUN) bench.cold
+
+.PHONY: setup
+setup: .venv/.all ## Only set up: the environment, the embedded AWS, a Java
+
+.PHONY: clean
+clean: ## Remove everything that make created
+	rm -rf .venv .tools dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+
+.tools/uv/bin/uv:
+	$(PYTHON) -m pip install --quiet --target .tools/uv uv==$(UV_VERSION)
+
+.venv/.local: pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen --inexact --extra local
+	$(RUN) cli.embedded.environment
+	@touch $@
+
+.venv/.all: pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen --inexact --all-extras
+	$(RUN) cli.embedded.environment
+	@.venv/bin/python -m pipeline.java --check || $(UV) sync --quiet --frozen --inexact --all-extras --group java
+	@touch $@ .venv/.local

@@ -1,0 +1,39 @@
+"""A request as the routes see it, whichever front end it came through."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from core.errors import InvalidParameterError
+
+NOT_A_NUMBER = "expected a number but the string didn't have the appropriate format"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """Header names are in lower case; names in `path` are percent-decoded."""
+
+    method: str
+    path: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+    request_id: str = ""
+
+    @property
+    def bearer_token(self) -> str | None:
+        """The token of `Authorization: Bearer …`; None if there is no such header or it is of another kind."""
+        scheme, _, token = self.headers.get("authorization", "").strip().partition(" ")
+        return token.strip() or None if scheme.lower() == "bearer" else None
+
+    def number(self, name: str) -> int | None:
+        """A query parameter that must be a whole number. Absent is None; an empty one is an error."""
+        text = self.query.get(name)
+        return None if text is None else whole_number(text)
+
+
+def whole_number(text: str) -> int:
+    digits = text[1:] if text[:1] in ("-", "+") else text
+    # The length is bounded first: Python refuses to turn thousands of digits into a number.
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+        raise InvalidParameterError(NOT_A_NUMBER)
+    return int(text)

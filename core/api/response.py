@@ -1,0 +1,44 @@
+"""An answer: a status, headers and an iterator of bytes.
+
+A buffered front end joins the iterator, a streaming one passes it on; nothing in between holds a whole answer.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from core.api.json import dumps
+from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedError
+
+JSON = "application/json; charset=utf-8"
+NDJSON = "application/x-ndjson; charset=utf-8"
+
+
+@dataclass(slots=True)
+class Response:
+    status: int
+    headers: dict[str, str] = field(default_factory=dict)
+    body: Iterator[bytes] = field(default_factory=lambda: iter(()))
+
+
+def json_response(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(status, {"Content-Type": JSON, **(headers or {})}, iter((dumps(document),)))
+
+
+def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str]) -> Response:
+    """`lines` carry their own line ends, so that they can be passed on in larger blocks."""
+    return Response(200, {"Content-Type": NDJSON, **headers}, iter(lines))
+
+
+def error_response(error: SharingError, *, request_id: str = "") -> Response:
+    headers: dict[str, str] = {}
+    message = error.message
+    if isinstance(error, UnauthenticatedError):
+        # RFC 6750: say why only to a caller who tried to authenticate.
+        detail = ', error="invalid_token"' if error.token_was_sent else ""
+        headers["WWW-Authenticate"] = f'Bearer realm="delta-sharing"{detail}'
+    elif isinstance(error, MethodNotAllowedError):
+        headers["Allow"] = ", ".join(error.allowed)
+    elif error.status == 500:
+        message = f"{message} (request id: {request_id})"
+    return json_response({"errorCode": error.code, "message": message}, status=error.status, headers=headers)

@@ -1,0 +1,42 @@
+"""What a function reads from its environment, read once per process.
+
+The names are the ones that `infra/template.yaml` sets and that `sluice serve` exports.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+# Role chaining caps a session at one hour, so no URL can promise more (docs/decisions/0004).
+MAX_URL_SECONDS = 3600
+# Spark takes a URL with less than 15 minutes left for invalid; 20 leaves room for clocks.
+MIN_URL_SECONDS = 1200
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    catalog_table: str = "sluice-catalog"
+    catalog_cache_seconds: float = 5.0
+    storage_role_arn: str | None = None
+    storage_external_id: str | None = None
+    url_seconds: int = MAX_URL_SECONDS
+    region: str = "us-east-1"
+    s3_endpoint_url: str | None = None
+    s3_path_style: bool = False
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
+        get = environment.get
+        endpoint = get("AWS_ENDPOINT_URL_S3") or get("AWS_ENDPOINT_URL") or None
+        url_seconds = int(get("SLUICE_URL_SECONDS", str(MAX_URL_SECONDS)))
+        return cls(
+            catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
+            catalog_cache_seconds=float(get("SLUICE_CATALOG_CACHE_SECONDS", "5")),
+            storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,
+            storage_external_id=get("SLUICE_STORAGE_EXTERNAL_ID") or None,
+            url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),
+            region=get("AWS_REGION") or get("AWS_DEFAULT_REGION") or "us-east-1",
+            s3_endpoint_url=endpoint,
+            # A custom endpoint rarely has a host name per bucket, so path style is its default.
+            s3_path_style=get("SLUICE_S3_ADDRESSING", "path" if endpoint else "virtual") == "path",
+        )

@@ -1,0 +1,31 @@
+"""Where a table lies: `s3://bucket/prefix`, however the provider spelled it."""
+
+from dataclasses import dataclass
+
+SCHEMES = ("s3", "s3a", "s3n")
+
+
+class InvalidLocationError(ValueError):
+    """Not an S3 location. For the provider's eyes: the message repeats the location."""
+
+
+@dataclass(frozen=True, slots=True)
+class S3Location:
+    bucket: str
+    prefix: str
+    """Without leading or trailing slash; empty for a table at the bucket's root."""
+
+    @classmethod
+    def parse(cls, uri: str) -> "S3Location":
+        scheme, separator, rest = uri.partition("://")
+        bucket, _, prefix = rest.partition("/")
+        if not separator or scheme.lower() not in SCHEMES or not bucket:
+            raise InvalidLocationError(f"not an S3 location: {uri!r} (expected s3://bucket/path)")
+        return cls(bucket, prefix.strip("/"))
+
+    @property
+    def uri(self) -> str:
+        return f"s3://{self.bucket}/{self.prefix}" if self.prefix else f"s3://{self.bucket}"
+
+    def key(self, relative: str) -> str:
+        return f"{self.prefix}/{relative}" if self.prefix else relative
