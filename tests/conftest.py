@@ -1,0 +1,28 @@
+"""What every test may ask for: the embedded AWS (one per worker) and the golden tables."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.ministack import EmbeddedAws, embedded_aws
+
+GOLDEN_TABLES = Path(
+    os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).parents[2] / "shared" / "golden-tables"
+)
+
+
+@pytest.fixture(scope="session")
+def aws() -> Iterator[EmbeddedAws]:
+    with embedded_aws() as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def golden_tables() -> Path:
+    if not GOLDEN_TABLES.is_dir():
+        pytest.skip(
+            "the golden tables are not here (SLUICE_GOLDEN_TABLES): they are no part of this repository"
+        )
+    return GOLDEN_TABLES
