@@ -1,8 +1,11 @@
 """Where a table lies: `s3://bucket/prefix`, however the provider spelled it."""
 
+import re
 from dataclasses import dataclass
 
 SCHEMES = ("s3", "s3a", "s3n")
+# S3's rule, and the capitals and underscores of some old buckets. A bucket becomes part of a host name.
+BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 
 
 class InvalidLocationError(ValueError):
@@ -19,7 +22,7 @@ class S3Location:
     def parse(cls, uri: str) -> "S3Location":
         scheme, separator, rest = uri.partition("://")
         bucket, _, prefix = rest.partition("/")
-        if not separator or scheme.lower() not in SCHEMES or not bucket:
+        if not separator or scheme.lower() not in SCHEMES or not BUCKET.fullmatch(bucket):
             raise InvalidLocationError(f"not an S3 location: {uri!r} (expected s3://bucket/path)")
         return cls(bucket, prefix.strip("/"))
 

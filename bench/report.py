@@ -1,0 +1,35 @@
+"""What every bench reports: a table for a person, and `bench/results/NAME.json` for the record.
+
+A missed target is a result like any other: it is written down, and the bench still ends with exit code 0.
+"""
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    name: str
+    value: float
+    unit: str
+    target: float | None = None
+    met: bool | None = None
+
+
+def write(name: str, results: list[Result]) -> None:
+    RESULTS.mkdir(exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps([asdict(result) for result in results], indent=2) + "\n")
+    rows = [("", "value", "unit", "target", "met"), *map(_cells, results)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for first, *others in rows:
+        cells = [cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)]
+        print("  ".join([first.ljust(widths[0]), *cells]).rstrip())
+
+
+def _cells(result: Result) -> tuple[str, str, str, str, str]:
+    target = "" if result.target is None else f"{result.target:,.10g}"
+    met = "" if result.met is None else "yes" if result.met else "NO"
+    return result.name, f"{result.value:,.10g}", result.unit, target, met

@@ -1,0 +1,173 @@
+"""A table's storage, opened for one request.
+
+A session fixes the moment and the credentials of a request, so that all its URLs end at one known time, and
+never later than the credentials that signed them.
+"""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import TYPE_CHECKING, Self, cast
+
+from botocore.config import Config
+from botocore.session import Session
+
+from core.settings import Settings
+from core.storage.endpoint import BucketEndpoint
+from core.storage.location import S3Location
+from core.storage.objects import ObjectReader
+from core.storage.presign import UrlSigner
+from core.storage.roles import Credentials, StorageRole, StorageRoles
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_sts import STSClient
+
+MAX_CACHED_CLIENTS = 16
+PATIENCE = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard"})
+
+
+class NoStorageRoleError(RuntimeError):
+    """Neither the table nor the server names a role. For the provider's log: recipients see a 500."""
+
+
+@dataclass(frozen=True, slots=True)
+class StorageSession:
+    location: S3Location
+    credentials: Credentials
+    region: str
+    endpoint_url: str | None
+    path_style: bool
+    signed_at: int
+    """Seconds since 1970: the moment from which URLs count."""
+    expires_in: int
+    """For how many seconds after that they open."""
+    _client: Callable[[], "S3Client"] = field(repr=False)
+
+    @property
+    def expires_at_ms(self) -> int:
+        """When the URLs of `signer` stop to open, in milliseconds since 1970."""
+        return (self.signed_at + self.expires_in) * 1000
+
+    def signer(self) -> UrlSigner:
+        return UrlSigner(
+            self.credentials,
+            bucket=self.location.bucket,
+            region=self.region,
+            endpoint_url=self.endpoint_url,
+            path_style=self.path_style,
+            signed_at=self.signed_at,
+            expires_in=self.expires_in,
+        )
+
+    def objects(self) -> ObjectReader:
+        return ObjectReader(self._client(), self.location.bucket)
+
+    def delta_options(self) -> dict[str, str]:
+        """The `storage_options` with which `deltalake` opens the table as this session does."""
+        endpoint = BucketEndpoint.of(
+            self.location.bucket,
+            region=self.region,
+            endpoint_url=self.endpoint_url,
+            path_style=self.path_style,
+        )
+        options = {
+            "AWS_ACCESS_KEY_ID": self.credentials.access_key_id,
+            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_access_key,
+            "AWS_REGION": self.region,
+            "AWS_ENDPOINT_URL": endpoint.url,
+            "AWS_ALLOW_HTTP": str(endpoint.url.startswith("http://")).lower(),
+            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(endpoint.virtual).lower(),
+        }
+        if self.credentials.session_token is not None:
+            options["AWS_SESSION_TOKEN"] = self.credentials.session_token
+        return options
+
+
+class Storage:
+    """Opens storage sessions; one per process."""
+
+    def __init__(
+        self,
+        roles: StorageRoles,
+        settings: Settings,
+        botocore_session: Session,
+        *,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._roles = roles
+        self._settings = settings
+        self._botocore = botocore_session
+        self._now = now
+        self._lock = threading.Lock()
+        self._clients: dict[tuple[str, str], S3Client] = {}
+        self._client_config = PATIENCE.merge(
+            Config(
+                signature_version="s3v4",
+                s3={"addressing_style": "path" if settings.s3_path_style else "virtual"},
+                max_pool_connections=32,
+            )
+        )
+
+    @classmethod
+    def connect(cls, settings: Settings, botocore_session: Session) -> Self:
+        """With roles assumed as whoever this process runs as."""
+
+        @cache
+        def sts() -> "STSClient":
+            client = botocore_session.create_client("sts", region_name=settings.region, config=PATIENCE)
+            return cast("STSClient", client)
+
+        return cls(StorageRoles(sts), settings, botocore_session)
+
+    def open(
+        self,
+        location: S3Location,
+        *,
+        role_arn: str | None = None,
+        external_id: str | None = None,
+        region: str | None = None,
+    ) -> StorageSession:
+        """With the table's own role and region where they are given, else with the server's."""
+        settings = self._settings
+        credentials = self._roles.credentials(self._role(role_arn, external_id))
+        region = region or settings.region
+        signed_at = int(self._now())
+        return StorageSession(
+            location=location,
+            credentials=credentials,
+            region=region,
+            endpoint_url=settings.s3_endpoint_url,
+            path_style=settings.s3_path_style,
+            signed_at=signed_at,
+            expires_in=min(settings.url_seconds, int(credentials.expires_at) - signed_at),
+            _client=partial(self._client, credentials, region),
+        )
+
+    def _role(self, arn: str | None, external_id: str | None) -> StorageRole:
+        """An external id belongs to its role: the server's is never shown to the role of a table."""
+        if arn:
+            return StorageRole(arn, external_id)
+        if self._settings.storage_role_arn:
+            return StorageRole(self._settings.storage_role_arn, self._settings.storage_external_id)
+        raise NoStorageRoleError("no storage role: set SLUICE_STORAGE_ROLE_ARN, or a role for the table")
+
+    def _client(self, credentials: Credentials, region: str) -> "S3Client":
+        cache_key = (credentials.access_key_id, region)
+        with self._lock:
+            if cache_key not in self._clients:
+                client = self._botocore.create_client(
+                    "s3",
+                    region_name=region,
+                    endpoint_url=self._settings.s3_endpoint_url,
+                    aws_access_key_id=credentials.access_key_id,
+                    aws_secret_access_key=credentials.secret_access_key,
+                    aws_session_token=credentials.session_token,
+                    config=self._client_config,
+                )
+                self._clients[cache_key] = cast("S3Client", client)
+                if len(self._clients) > MAX_CACHED_CLIENTS:
+                    del self._clients[next(iter(self._clients))]
+            return self._clients[cache_key]

@@ -1,0 +1,173 @@
+import contextlib
+import threading
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from botocore.exceptions import ClientError, ParamValidationError
+
+from core.errors import TableFilesError
+from core.settings import MIN_URL_SECONDS
+from core.storage.roles import MARGIN_SECONDS, MAX_CACHED_ROLES, Credentials, StorageRole, StorageRoles
+from tests.unit.storage.fake_sts import LIFE_SECONDS, Clock, FakeSts, sts_error
+
+ROLE = StorageRole("arn:aws:iam::123456789012:role/storage")
+THREADS = 8
+
+
+class SlowSts(FakeSts):
+    """Keeps its callers inside STS until they are let go, so that others arrive meanwhile."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__(clock)
+        self.entered = threading.Semaphore(0)
+        self.let_go = threading.Event()
+
+    def assume_role(self, **request: Any) -> dict[str, Any]:
+        self.entered.release()
+        assert self.let_go.wait(10)
+        return super().assume_role(**request)
+
+
+class WatchedClock(Clock):
+    def __init__(self) -> None:
+        super().__init__()
+        self.reads = threading.Semaphore(0)
+
+    def __call__(self) -> float:
+        self.reads.release()
+        return super().__call__()
+
+
+@contextlib.contextmanager
+def threads_ask_while_sts_is_busy(
+    roles: StorageRoles, sts: SlowSts, clock: WatchedClock
+) -> Iterator[list[Future[Credentials]]]:
+    """All ask for a role whose credentials have run out, and know it before STS answers the first."""
+    sts.let_go.set()
+    roles.credentials(ROLE)
+    sts.let_go.clear()
+    clock.seconds += LIFE_SECONDS
+    clock.reads = threading.Semaphore(0)
+    with ThreadPoolExecutor(THREADS) as pool:
+        asked = [pool.submit(roles.credentials, ROLE) for _ in range(THREADS)]
+        # Each reads the clock under the lock with which it joins the call; the one that makes it, twice.
+        try:
+            assert all(clock.reads.acquire(timeout=10) for _ in range(THREADS + 1))
+            yield asked
+        finally:
+            sts.let_go.set()
+
+
+def test_a_role_is_assumed_for_an_hour_under_our_session_name() -> None:
+    clock = Clock()
+    sts = FakeSts(clock)
+    credentials = StorageRoles(sts, now=clock).credentials(ROLE)
+    assert sts.calls == [{"RoleArn": ROLE.arn, "RoleSessionName": "sluice", "DurationSeconds": 3600}]
+    assert credentials == Credentials("ASIA1", "the-secret", "the-token", clock() + LIFE_SECONDS)
+
+
+def test_an_external_id_is_sent_only_where_there_is_one() -> None:
+    sts = FakeSts(Clock())
+    roles = StorageRoles(sts)
+    roles.credentials(ROLE)
+    roles.credentials(StorageRole(ROLE.arn, "acme-7"))
+    assert [call.get("ExternalId") for call in sts.calls] == [None, "acme-7"]
+
+
+def test_credentials_serve_until_half_of_their_life() -> None:
+    clock = Clock()
+    sts = FakeSts(clock)
+    roles = StorageRoles(sts, now=clock)
+    first = roles.credentials(ROLE)
+    clock.seconds += LIFE_SECONDS / 2 - 1
+    assert roles.credentials(ROLE) is first
+    clock.seconds += 1
+    assert roles.credentials(ROLE).access_key_id == "ASIA2"
+
+
+@pytest.mark.parametrize("life_seconds", [900, MIN_URL_SECONDS, 2000, 2400, 3600, 43200])
+def test_cached_credentials_always_outlive_the_shortest_url(life_seconds: int) -> None:
+    clock = Clock()
+    sts = FakeSts(clock, life_seconds=life_seconds)
+    roles = StorageRoles(sts, now=clock)
+    roles.credentials(ROLE)
+    for _ in range(100):
+        clock.seconds += life_seconds / 90
+        calls = len(sts.calls)
+        credentials = roles.credentials(ROLE)
+        if len(sts.calls) == calls:
+            assert credentials.expires_at - clock() > MIN_URL_SECONDS + MARGIN_SECONDS
+
+
+def test_threads_that_need_one_role_at_once_share_one_call() -> None:
+    clock = WatchedClock()
+    sts = SlowSts(clock)
+    with threads_ask_while_sts_is_busy(StorageRoles(sts, now=clock), sts, clock) as asked:
+        sts.let_go.set()
+        assert {one.result(10).access_key_id for one in asked} == {"ASIA2"}
+    assert len(sts.calls) == 2
+
+
+def test_a_failure_reaches_all_who_waited_and_is_not_kept() -> None:
+    clock = WatchedClock()
+    sts = SlowSts(clock)
+    roles = StorageRoles(sts, now=clock)
+    with threads_ask_while_sts_is_busy(roles, sts, clock) as asked:
+        sts.failures = [sts_error("AccessDenied")]
+        sts.let_go.set()
+        assert all(isinstance(one.exception(10), TableFilesError) for one in asked)
+    assert len(sts.calls) == 2
+    assert roles.credentials(ROLE).access_key_id == "ASIA3"
+
+
+def test_roles_do_not_wait_for_each_other() -> None:
+    sts = SlowSts(Clock())
+    roles = StorageRoles(sts)
+    others = [StorageRole(f"{ROLE.arn}-{number}") for number in range(THREADS)]
+    with ThreadPoolExecutor(THREADS) as pool:
+        asked = [pool.submit(roles.credentials, role) for role in others]
+        all_inside_at_once = all(sts.entered.acquire(timeout=10) for _ in others)
+        sts.let_go.set()
+        assert all_inside_at_once
+        assert len({one.result(10).access_key_id for one in asked}) == THREADS
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [sts_error("AccessDenied"), sts_error("ValidationError"), ParamValidationError(report="arn:nonsense")],
+)
+def test_a_role_that_may_not_be_assumed_is_permission_denied_and_tells_no_more(refusal: Exception) -> None:
+    sts = FakeSts(Clock())
+    sts.failures = [refusal]
+    with pytest.raises(TableFilesError) as raised:
+        StorageRoles(sts).credentials(ROLE)
+    assert raised.value.message == "permission denied"
+    assert raised.value.__cause__ is refusal
+
+
+def test_a_fault_of_sts_is_not_taken_for_a_refusal() -> None:
+    sts = FakeSts(Clock())
+    sts.failures = [sts_error("Throttling")]
+    with pytest.raises(ClientError, match="Throttling"):
+        StorageRoles(sts).credentials(ROLE)
+
+
+def test_the_oldest_credentials_go_when_too_many_roles_are_held() -> None:
+    sts = FakeSts(Clock())
+    roles = StorageRoles(sts)
+    many = [StorageRole(f"{ROLE.arn}-{number}") for number in range(MAX_CACHED_ROLES + 1)]
+    for role in many:
+        roles.credentials(role)
+    roles.credentials(many[-1])
+    roles.credentials(many[1])
+    assert len(sts.calls) == len(many)
+    roles.credentials(many[0])
+    assert len(sts.calls) == len(many) + 1
+
+
+def test_credentials_do_not_show_their_secrets() -> None:
+    shown = repr(Credentials("ASIA1", "the-secret", "the-token", 0.0))
+    assert "ASIA1" in shown
+    assert "the-" not in shown

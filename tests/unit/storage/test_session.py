@@ -1,0 +1,137 @@
+import datetime as dt
+from dataclasses import replace
+from urllib.parse import parse_qs, urlsplit
+
+import botocore.session
+import pytest
+from moto import mock_aws
+
+from core.settings import Settings
+from core.storage.location import S3Location
+from core.storage.roles import SESSION_SECONDS, StorageRoles
+from core.storage.session import MAX_CACHED_CLIENTS, NoStorageRoleError, Storage
+from tests.unit.storage.fake_sts import Clock, FakeSts
+
+LOCATION = S3Location("bucket", "warehouse/trips")
+SETTINGS = Settings(
+    region="eu-west-1",
+    storage_role_arn="arn:aws:iam::123456789012:role/default",
+    storage_external_id="default-id",
+)
+
+
+class Opened:
+    """A storage with its fake STS and its clock."""
+
+    def __init__(self, settings: Settings = SETTINGS) -> None:
+        self.clock = Clock(1_800_000_000.75)
+        self.sts = FakeSts(self.clock)
+        roles = StorageRoles(self.sts, now=self.clock)
+        self.storage = Storage(roles, settings, botocore.session.Session(), now=self.clock)
+
+
+def test_a_table_without_a_role_is_read_with_the_servers_role_region_and_external_id() -> None:
+    opened = Opened()
+    session = opened.storage.open(LOCATION, role_arn=None, external_id=None, region=None)
+    assert session.region == "eu-west-1"
+    assert opened.sts.calls[0]["RoleArn"] == SETTINGS.storage_role_arn
+    assert opened.sts.calls[0]["ExternalId"] == "default-id"
+
+
+@pytest.mark.parametrize("external_id", [None, "its-own"])
+def test_a_tables_own_role_never_sees_the_servers_external_id(external_id: str | None) -> None:
+    opened = Opened()
+    role_arn = "arn:aws:iam::210987654321:role/theirs"
+    session = opened.storage.open(LOCATION, role_arn=role_arn, external_id=external_id, region="eu-north-1")
+    assert session.region == "eu-north-1"
+    assert opened.sts.calls[0]["RoleArn"] == role_arn
+    assert opened.sts.calls[0].get("ExternalId") == external_id
+
+
+def test_without_any_role_the_log_learns_what_to_set() -> None:
+    opened = Opened(Settings())
+    with pytest.raises(NoStorageRoleError, match="SLUICE_STORAGE_ROLE_ARN"):
+        opened.storage.open(LOCATION, role_arn=None, external_id="id-without-role", region=None)
+
+
+@pytest.mark.parametrize(
+    ("url_seconds", "credentials_used_for", "expected"),
+    [(3600, 0, 3600), (3600, 1000, 2600), (1200, 1000, 1200)],
+)
+def test_a_url_ends_as_announced_and_never_after_its_credentials(
+    url_seconds: int, credentials_used_for: int, expected: int
+) -> None:
+    opened = Opened(replace(SETTINGS, url_seconds=url_seconds))
+    opened.storage.open(LOCATION)
+    opened.clock.seconds += credentials_used_for
+    session = opened.storage.open(LOCATION)
+    query = parse_qs(urlsplit(session.signer().sign("key")).query)
+    signed_at = dt.datetime.strptime(query["X-Amz-Date"][0] + "+0000", "%Y%m%dT%H%M%SZ%z")
+    assert query["X-Amz-Expires"] == [str(expected)]
+    assert session.expires_at_ms == (signed_at.timestamp() + expected) * 1000
+    assert session.expires_at_ms <= session.credentials.expires_at * 1000
+
+
+def test_urls_of_one_session_end_together_however_late_they_are_signed() -> None:
+    opened = Opened()
+    session = opened.storage.open(LOCATION)
+    before = session.signer().sign("key")
+    opened.clock.seconds += 30
+    assert session.signer().sign("key") == before
+
+
+@pytest.mark.parametrize(
+    ("endpoint_url", "path_style", "bucket", "expected"),
+    [
+        (None, False, "bucket", ("https://bucket.s3.eu-west-1.amazonaws.com", "true", "false")),
+        (None, True, "bucket", ("https://s3.eu-west-1.amazonaws.com", "false", "false")),
+        (None, False, "a.bucket", ("https://s3.eu-west-1.amazonaws.com", "false", "false")),
+        ("http://127.0.0.1:9000/", True, "bucket", ("http://127.0.0.1:9000", "false", "true")),
+        ("https://minio.example", False, "bucket", ("https://bucket.minio.example", "true", "false")),
+    ],
+)
+def test_deltalake_is_sent_where_the_urls_point(
+    endpoint_url: str | None, path_style: bool, bucket: str, expected: tuple[str, str, str]
+) -> None:
+    opened = Opened(replace(SETTINGS, s3_endpoint_url=endpoint_url, s3_path_style=path_style))
+    session = opened.storage.open(S3Location(bucket, "trips"))
+    options = session.delta_options()
+    assert session.signer().sign("key").startswith(options["AWS_ENDPOINT_URL"] + "/")
+    assert options == {
+        "AWS_ACCESS_KEY_ID": "ASIA1",
+        "AWS_SECRET_ACCESS_KEY": "the-secret",
+        "AWS_SESSION_TOKEN": "the-token",
+        "AWS_REGION": "eu-west-1",
+        "AWS_ENDPOINT_URL": expected[0],
+        "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": expected[1],
+        "AWS_ALLOW_HTTP": expected[2],
+    }
+
+
+@mock_aws
+def test_objects_are_read_from_the_tables_bucket() -> None:
+    session = Opened().storage.open(LOCATION)
+    session._client().create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
+    session._client().put_object(Bucket="bucket", Key="key", Body=b"bytes")
+    assert session.objects().get("key") == b"bytes"
+
+
+def test_a_client_serves_as_long_as_its_credentials_and_not_other_regions() -> None:
+    opened = Opened()
+    first = opened.storage.open(LOCATION)._client()
+    assert opened.storage.open(S3Location("other", ""))._client() is first
+    assert opened.storage.open(LOCATION, region="eu-north-1")._client() is not first
+    opened.clock.seconds += SESSION_SECONDS
+    assert opened.storage.open(LOCATION)._client() is not first
+
+
+def test_the_oldest_client_goes_when_too_many_are_held() -> None:
+    opened = Opened()
+    regions = [f"eu-test-{number}" for number in range(MAX_CACHED_CLIENTS + 1)]
+    clients = [opened.storage.open(LOCATION, region=region)._client() for region in regions]
+    assert opened.storage.open(LOCATION, region=regions[-1])._client() is clients[-1]
+    assert opened.storage.open(LOCATION, region=regions[0])._client() is not clients[0]
+
+
+def test_a_session_shows_no_secret() -> None:
+    assert "the-" not in repr(Opened().storage.open(LOCATION))
