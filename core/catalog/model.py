@@ -1,7 +1,7 @@
 """What the catalog holds, as frozen values.
 
-Ids are UUIDs made once, when an entry is first written. A grant names the share's id, so that a share that is removed
-and made again under the same name does not inherit the old one's readers.
+Ids are UUIDs made once, when an entry is first written. A grant names the share's id, so that a share that is
+removed and made again under the same name does not inherit the old one's readers.
 """
 
 from collections.abc import Mapping
@@ -39,7 +39,7 @@ class Table:
     history_shared: bool = False
     start_version: int = 0
     staleness_seconds: float = 0.0
-    """How old a cached version may be when it is served without a look at the log; 0 looks at every request."""
+    """How old a cached version may be to be served without a look at the log; 0 looks at every request."""
     role_arn: str | None = None
     external_id: str | None = None
     region: str | None = None

@@ -1,0 +1,74 @@
+"""What both halves of the administration share: the store, the clock, and how a change is tried again.
+
+A share with all below it, and a recipient with its grants and tokens, are each guarded by one revision: a
+change reads, decides, and writes everything in one transaction that fails if the revision has moved, and then
+starts again.
+"""
+
+import contextlib
+import random
+import secrets
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+
+from core.api.paging import SigningKey
+from core.catalog import items
+from core.catalog.errors import ConflictError
+from core.catalog.store import CatalogStore, OvertakenError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+Outcome = Literal["created", "updated", "unchanged"]
+
+ATTEMPTS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[T]):
+    """Writing what is there already changes nothing, and says so."""
+
+    value: T
+    outcome: Outcome
+
+
+class Administration:
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table_name: str,
+        *,
+        now: Callable[[], float] = time.time,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._store = CatalogStore(client, table_name, sleep=sleep)
+        self._now = now
+        self._sleep = sleep
+
+    def _retry(self, change: Callable[[], T]) -> T:
+        for attempt in range(ATTEMPTS):
+            try:
+                return change()
+            except OvertakenError:
+                self._sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311
+        raise ConflictError("others keep changing the same entry: try again in a moment")
+
+    def _ensure_signing_keys(self) -> None:
+        if not self._store.get([items.SIGNING_KEYS]):
+            keys = (self._new_signing_key(),)
+            with contextlib.suppress(OvertakenError):
+                self._store.write([self._store.create(items.signing_keys_item(keys, revision=0))])
+
+    def _new_signing_key(self) -> SigningKey:
+        return SigningKey(secrets.token_bytes(32), int(self._now()))
+
+
+def new_id() -> str:
+    return str(uuid.uuid4())

@@ -1,0 +1,75 @@
+"""What the catalog takes: checked when an entry is written, so that every reader can rely on it."""
+
+import math
+import re
+
+from core.catalog import names
+from core.catalog.errors import InvalidEntryError
+from core.catalog.model import DIR_ACCESS, URL_ACCESS, Share, Table
+
+MAX_PROPERTIES = 50
+MAX_TOKEN_SECONDS = 10 * 365 * 24 * 3600
+MAX_STALENESS_SECONDS = 24 * 3600
+
+_ID = re.compile(r"[!-~]{1,128}")
+
+
+def check_name(kind: names.Kind, name: str) -> None:
+    if problem := names.problem(kind, name):
+        raise InvalidEntryError(f"the name of a {kind} {problem}: {name!a}")
+
+
+def check_id(entry_id: str) -> None:
+    if not _ID.fullmatch(entry_id):
+        raise InvalidEntryError(f"an id must be 1 to 128 ASCII characters without white space: {entry_id!a}")
+
+
+def check_texts(**texts: str | None) -> None:
+    for name, text in texts.items():
+        try:
+            (text or "").encode()
+        except UnicodeEncodeError:
+            raise InvalidEntryError(f"{name} is not valid Unicode: {text!a}") from None
+
+
+def check_share(share: Share) -> None:
+    check_name("share", share.name)
+    check_id(share.id)
+    check_texts(display_name=share.display_name, comment=share.comment)
+    if len(share.properties) > MAX_PROPERTIES:
+        raise InvalidEntryError(f"a share has at most {MAX_PROPERTIES} properties, not {len(share.properties)}")
+    for name, value in share.properties.items():
+        check_texts(**{f"property {name!a}": name + value})
+
+
+def check_table(table: Table) -> None:
+    check_name("table", table.name)
+    check_id(table.id)
+    locations = {f"auxiliary location {number}": text for number, text in enumerate(table.auxiliary_locations, 1)}
+    check_texts(
+        location=table.location,
+        role=table.role_arn,
+        external_id=table.external_id,
+        region=table.region,
+        **locations,
+    )
+    if not table.location:
+        raise InvalidEntryError("a table must have a location")
+    if not table.access_modes or not set(table.access_modes) <= {URL_ACCESS, DIR_ACCESS}:
+        raise InvalidEntryError(f"access modes are '{URL_ACCESS}', '{DIR_ACCESS}' or both: {table.access_modes!a}")
+    if not 0 <= table.start_version < 2**63:
+        raise InvalidEntryError(f"the start version must not be negative or huge: {table.start_version}")
+    if not (math.isfinite(table.staleness_seconds) and 0 <= table.staleness_seconds <= MAX_STALENESS_SECONDS):
+        raise InvalidEntryError(
+            f"the accepted staleness must be 0 to {MAX_STALENESS_SECONDS} seconds: {table.staleness_seconds}"
+        )
+
+
+def check_lifetime(seconds: int) -> None:
+    if not 0 < seconds <= MAX_TOKEN_SECONDS:
+        raise InvalidEntryError(f"a token lives for 1 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")
+
+
+def check_grace(seconds: int) -> None:
+    if not 0 <= seconds <= MAX_TOKEN_SECONDS:
+        raise InvalidEntryError(f"a grace period is 0 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")

@@ -1,0 +1,244 @@
+"""How the catalog lies in its one DynamoDB table, and items as the model's values.
+
+    pk              sk                        item
+    SHARES          <share>                   a share, with a revision that every change below it raises
+    SHARE#<share>   SCHEMA#<schema>           a schema
+    SHARE#<share>   TABLE#<schema>/<table>    a table
+    TABLE_ID#<id>   #TABLE_ID                 which table has this id: no other may
+    RECIPIENTS      <recipient>               a recipient: its grants, its tokens, and a revision
+    TOKEN#<sha256>  #TOKEN                    what a request must know of the token's recipient
+    KEYS            #KEYS                     the keys that sign page tokens
+
+`<…>` is `names.key` of a name. A token's item repeats its recipient's grants, so that one BatchGetItem of
+token, share and table answers whether a table may be read.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from core.api.paging import SigningKey
+from core.catalog import names
+from core.catalog.model import Grant, Recipient, Schema, Share, Table, Token
+
+Item = dict[str, Any]
+"""An item as plain Python values, `pk` and `sk` among them."""
+
+SHARES = "SHARES"
+RECIPIENTS = "RECIPIENTS"
+SCHEMAS = "SCHEMA#"
+TABLES = "TABLE#"
+TTL = "ttl"
+
+
+class Key(NamedTuple):
+    pk: str
+    sk: str
+
+
+SIGNING_KEYS = Key("KEYS", "#KEYS")
+
+
+def table_description(table_name: str) -> Any:
+    """The arguments of `create_table`."""
+    return {
+        "TableName": table_name,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": name, "AttributeType": "S"} for name in Key._fields],
+        "KeySchema": [
+            {"AttributeName": "pk", "KeyType": "HASH"},
+            {"AttributeName": "sk", "KeyType": "RANGE"},
+        ],
+    }
+
+
+def share_key(share: str) -> Key:
+    return Key(SHARES, names.key(share))
+
+
+def children(share: str) -> str:
+    """The partition of a share's schemas and tables."""
+    return f"SHARE#{names.key(share)}"
+
+
+def tables_of(schema: str) -> str:
+    """What the sort keys of a schema's tables begin with."""
+    return f"{TABLES}{names.key(schema)}/"
+
+
+def schema_key(share: str, schema: str) -> Key:
+    return Key(children(share), SCHEMAS + names.key(schema))
+
+
+def table_key(share: str, schema: str, table: str) -> Key:
+    return Key(children(share), tables_of(schema) + names.key(table))
+
+
+def table_id_key(table_id: str) -> Key:
+    return Key(f"TABLE_ID#{table_id}", "#TABLE_ID")
+
+
+def recipient_key(recipient: str) -> Key:
+    return Key(RECIPIENTS, names.key(recipient))
+
+
+def token_key(sha256: str) -> Key:
+    return Key(f"TOKEN#{sha256}", "#TOKEN")
+
+
+def share_item(share: Share, revision: int) -> Item:
+    return _item(
+        share_key(share.name),
+        name=share.name,
+        id=share.id,
+        display_name=share.display_name,
+        comment=share.comment,
+        properties=share.properties,
+        revision=revision,
+    )
+
+
+def to_share(item: Item) -> Share:
+    return Share(item["name"], item["id"], item.get("display_name"), item.get("comment"), item["properties"])
+
+
+def schema_item(schema: Schema, share_id: str) -> Item:
+    return _item(schema_key(schema.share, schema.name), name=schema.name, share=schema.share, share_id=share_id)
+
+
+def to_schema(item: Item) -> Schema:
+    return Schema(item["name"], item["share"])
+
+
+def table_item(table: Table) -> Item:
+    return _item(
+        table_key(table.share, table.schema, table.name),
+        name=table.name,
+        schema=table.schema,
+        share=table.share,
+        share_id=table.share_id,
+        id=table.id,
+        location=table.location,
+        auxiliary_locations=table.auxiliary_locations,
+        access_modes=table.access_modes,
+        history_shared=table.history_shared,
+        start_version=table.start_version,
+        staleness_seconds=table.staleness_seconds,
+        role_arn=table.role_arn,
+        external_id=table.external_id,
+        region=table.region,
+    )
+
+
+def to_table(item: Item) -> Table:
+    return Table(
+        name=item["name"],
+        schema=item["schema"],
+        share=item["share"],
+        share_id=item["share_id"],
+        id=item["id"],
+        location=item["location"],
+        auxiliary_locations=tuple(item["auxiliary_locations"]),
+        access_modes=tuple(item["access_modes"]),
+        history_shared=item["history_shared"],
+        start_version=item["start_version"],
+        staleness_seconds=float(item["staleness_seconds"]),
+        role_arn=item.get("role_arn"),
+        external_id=item.get("external_id"),
+        region=item.get("region"),
+    )
+
+
+def table_id_item(table: Table) -> Item:
+    return _item(table_id_key(table.id), table=table.full_name)
+
+
+def recipient_item(recipient: Recipient, revision: int) -> Item:
+    return _item(
+        recipient_key(recipient.name),
+        name=recipient.name,
+        id=recipient.id,
+        comment=recipient.comment,
+        grants=[{"share": grant.share, "share_id": grant.share_id} for grant in recipient.grants],
+        tokens=[
+            {
+                "id": token.id,
+                "sha256": token.sha256,
+                "created_at": token.created_at,
+                "expires_at": token.expires_at,
+            }
+            for token in recipient.tokens
+        ],
+        revision=revision,
+    )
+
+
+def to_recipient(item: Item) -> Recipient:
+    return Recipient(
+        name=item["name"],
+        id=item["id"],
+        comment=item.get("comment"),
+        grants=tuple(Grant(**grant) for grant in item["grants"]),
+        tokens=tuple(Token(**token) for token in item["tokens"]),
+    )
+
+
+def token_item(token: Token, recipient: Recipient) -> Item:
+    return _item(
+        token_key(token.sha256),
+        recipient=recipient.name,
+        recipient_id=recipient.id,
+        grants={names.key(grant.share): grant.share_id for grant in recipient.grants},
+        expires_at=token.expires_at,
+        **{TTL: token.expires_at},
+    )
+
+
+def signing_keys_item(keys: tuple[SigningKey, ...], revision: int) -> Item:
+    content = [{"secret": key.secret, "created_at": key.created_at} for key in keys]
+    return _item(SIGNING_KEYS, keys=content, revision=revision)
+
+
+def to_signing_keys(item: Item) -> tuple[SigningKey, ...]:
+    return tuple(SigningKey(**key) for key in item["keys"])
+
+
+def _item(key: Key, **content: Any) -> Item:
+    present = {name: value for name, value in content.items() if value is not None}
+    return {**key._asdict(), **present}
+
+
+def encode(item: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _to_attribute(value) for name, value in item.items()}
+
+
+def decode(attributes: Mapping[str, Any]) -> Item:
+    return {name: _from_attribute(value) for name, value in attributes.items()}
+
+
+def _to_attribute(value: Any) -> dict[str, Any]:
+    match value:
+        case str():
+            return {"S": value}
+        case bool():
+            return {"BOOL": value}
+        case int() | float():
+            return {"N": str(value)}
+        case bytes():
+            return {"B": value}
+        case Mapping():
+            return {"M": encode(value)}
+        case list() | tuple():
+            return {"L": [_to_attribute(element) for element in value]}
+    raise TypeError(f"no DynamoDB attribute for {type(value).__name__}")
+
+
+def _from_attribute(attribute: Mapping[str, Any]) -> Any:
+    ((kind, content),) = attribute.items()
+    match kind:
+        case "N":
+            return float(content) if "." in content or "E" in content.upper() else int(content)
+        case "M":
+            return decode(content)
+        case "L":
+            return [_from_attribute(element) for element in content]
+    return content

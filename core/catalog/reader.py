@@ -1,0 +1,175 @@
+"""The catalog as a recipient's request sees it: who asks, and what of it they may read.
+
+Whatever a request needs is read together with its token in one BatchGetItem. A share that does not exist and
+one that is not granted cannot be told apart: same work, same answer.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeVar
+
+from core.api.paging import Cursor, Listing, Page, PageTokens, Scope
+from core.catalog import items, names
+from core.catalog.cache import TtlCache
+from core.catalog.items import Item, Key
+from core.catalog.model import Schema, Share, Table
+from core.catalog.store import CatalogStore
+from core.catalog.tokens import looks_like_token, sha256
+from core.errors import NotFoundError, UnauthenticatedError
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+T = TypeVar("T")
+
+MAX_CACHED_ITEMS = 2000
+# Shorter than core.api.paging.SETTLING_SECONDS: a key signs only when every process knows it.
+SIGNING_KEYS_SECONDS = 300
+
+UNAUTHENTICATED = "A valid bearer token is needed. If yours has expired, please ask your share provider for a new one."
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    id: str
+    name: str
+    grants: Mapping[str, str]
+    """The key of each granted share's name, and the share's id."""
+
+
+@dataclass(frozen=True, slots=True)
+class ShareAccess:
+    caller: Caller
+    requested: str
+    share: Share | None
+
+    def require(self) -> Share:
+        if self.share is None:
+            raise NotFoundError(f"share '{self.requested}' not found")
+        return self.share
+
+
+@dataclass(frozen=True, slots=True)
+class TableAccess:
+    caller: Caller
+    requested: str
+    table: Table | None
+
+    def require(self) -> Table:
+        if self.table is None:
+            raise NotFoundError(
+                f"[Share/Schema/Table] '{self.requested}' does not exist, "
+                "please contact your share provider for further information."
+            )
+        return self.table
+
+
+class Catalog:
+    """One for a process. Every method raises `UnauthenticatedError` before it says anything else."""
+
+    def __init__(
+        self,
+        client: "DynamoDBClient",
+        table_name: str,
+        *,
+        cache_seconds: float,
+        now: Callable[[], float] = time.time,
+    ) -> None:
+        self._store = CatalogStore(client, table_name)
+        self._cache_seconds = cache_seconds
+        self._cache: TtlCache[Key, Item] = TtlCache(MAX_CACHED_ITEMS)
+        # The wall clock also for the cache: a monotonic one may stand still while Lambda freezes the process.
+        self._now = now
+
+    def authenticate(self, bearer_token: str | None) -> Caller:
+        return self._enter(bearer_token)[0]
+
+    def find_share(self, bearer_token: str | None, share: str) -> ShareAccess:
+        key = items.share_key(share)
+        caller, found = self._enter(bearer_token, key)
+        return ShareAccess(caller, share, _granted(caller, found.get(key)))
+
+    def find_table(self, bearer_token: str | None, share: str, schema: str, table: str) -> TableAccess:
+        share_key, table_key = items.share_key(share), items.table_key(share, schema, table)
+        caller, found = self._enter(bearer_token, share_key, table_key)
+        granted, item = _granted(caller, found.get(share_key)), found.get(table_key)
+        readable = items.to_table(item) if granted and item and item["share_id"] == granted.id else None
+        return TableAccess(caller, f"{share}/{schema}/{table}", readable)
+
+    def list_shares(self, bearer_token: str | None, page: Page) -> Listing[Share]:
+        """Grants of shares that are gone are skipped: such a page has fewer entries than were asked for."""
+        caller, found = self._enter(bearer_token, items.SIGNING_KEYS)
+        cursor = self._cursor(page, ("shares", caller.id), found)
+        ahead = sorted(key for key in caller.grants if key > cursor.position)
+        keys = [Key(items.SHARES, key) for key in ahead[: cursor.limit]]
+        shares = self._read(keys)
+        listed = (_granted(caller, shares.get(key)) for key in keys)
+        shown = tuple(share for share in listed if share is not None)
+        return Listing(shown, cursor.next_page_token(ahead), caller.name)
+
+    def list_schemas(self, bearer_token: str | None, share: str, page: Page) -> Listing[Schema]:
+        caller, granted, found = self._enter_share(bearer_token, share, page)
+        cursor = self._cursor(page, ("schemas", caller.id, granted.id), found)
+        return self._children(caller, granted, items.SCHEMAS, cursor, items.to_schema)
+
+    def list_tables(self, bearer_token: str | None, share: str, schema: str, page: Page) -> Listing[Table]:
+        key = items.schema_key(share, schema)
+        caller, granted, found = self._enter_share(bearer_token, share, page, key)
+        if key not in found:
+            raise NotFoundError(f"schema '{schema}' not found")
+        cursor = self._cursor(page, ("tables", caller.id, granted.id, names.key(schema)), found)
+        return self._children(caller, granted, items.tables_of(schema), cursor, items.to_table)
+
+    def list_all_tables(self, bearer_token: str | None, share: str, page: Page) -> Listing[Table]:
+        caller, granted, found = self._enter_share(bearer_token, share, page)
+        cursor = self._cursor(page, ("all-tables", caller.id, granted.id), found)
+        return self._children(caller, granted, items.TABLES, cursor, items.to_table)
+
+    def _enter_share(
+        self, bearer_token: str | None, share: str, page: Page, *keys: Key
+    ) -> tuple[Caller, Share, dict[Key, Item]]:
+        share_key = items.share_key(share)
+        caller, found = self._enter(bearer_token, share_key, items.SIGNING_KEYS, *keys)
+        page.check()
+        return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), found
+
+    def _cursor(self, page: Page, scope: Scope, found: Mapping[Key, Item]) -> Cursor:
+        return Cursor(page, scope, PageTokens(items.to_signing_keys(found[items.SIGNING_KEYS])), self._now())
+
+    def _children(
+        self, caller: Caller, share: Share, prefix: str, cursor: Cursor, to_entry: Callable[[Item], T]
+    ) -> Listing[T]:
+        """One more than asked for is read, to know whether there is a next page."""
+        children = self._store.query(items.children(share.name), prefix, after=cursor.position, limit=cursor.limit + 1)
+        ahead = [child["sk"].removeprefix(prefix) for child in children]
+        # The share may come from the cache while a new one of its name exists: that one stays hidden.
+        listed = (to_entry(child) for child in children[: cursor.limit] if child["share_id"] == share.id)
+        return Listing(tuple(listed), cursor.next_page_token(ahead), caller.name)
+
+    def _enter(self, bearer_token: str | None, *keys: Key) -> tuple[Caller, dict[Key, Item]]:
+        """One read for the token and for what else the request needs."""
+        if bearer_token is None or not looks_like_token(bearer_token):
+            raise UnauthenticatedError(UNAUTHENTICATED, token_was_sent=bearer_token is not None)
+        token_key = items.token_key(sha256(bearer_token))
+        found = self._read([token_key, *keys])
+        token = found.get(token_key)
+        if token is None or token["expires_at"] <= self._now():
+            raise UnauthenticatedError(UNAUTHENTICATED, token_was_sent=True)
+        return Caller(token["recipient_id"], token["recipient"], token["grants"]), found
+
+    def _read(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        read_at = self._now()
+        cached = {key: self._cache.get(key, read_at) for key in keys}
+        read = self._store.get([key for key, item in cached.items() if item is None])
+        for key, item in read.items():
+            seconds = SIGNING_KEYS_SECONDS if key == items.SIGNING_KEYS else self._cache_seconds
+            self._cache.put(key, item, read_at=read_at, seconds=seconds)
+        return {key: item for key, item in cached.items() if item is not None} | read
+
+
+def _granted(caller: Caller, share: Item | None) -> Share | None:
+    """A grant counts for the share that it was given for, not for a later one of the same name."""
+    if share is None or caller.grants.get(share["sk"]) != share["id"]:
+        return None
+    return items.to_share(share)

@@ -1,0 +1,155 @@
+"""The few DynamoDB calls that the catalog is made of. Every read is consistent, every write a transaction.
+
+An entry that others may change at the same time carries a `revision`: it is written only if that is still
+what was read.
+"""
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from core.catalog.errors import LimitError
+from core.catalog.items import Item, Key, decode, encode
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Action
+
+# Limits of DynamoDB.
+KEYS_PER_GET = 100
+ACTIONS_PER_WRITE = 100
+ITEM_BYTES = 400_000
+WRITE_BYTES = 4_000_000
+
+BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+
+_OVERTAKEN = {
+    "None",
+    "ConditionalCheckFailed",
+    "TransactionConflict",
+    "ThrottlingError",
+    "ProvisionedThroughputExceeded",
+}
+
+
+class OvertakenError(Exception):
+    """Someone else was faster, or DynamoDB too busy: read again, and try again."""
+
+
+class CatalogThrottledError(Exception):
+    """DynamoDB left keys unread however often it was asked."""
+
+
+class CatalogStore:
+    def __init__(
+        self, client: "DynamoDBClient", table_name: str, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._sleep = sleep
+
+    def get(self, keys: Sequence[Key]) -> dict[Key, Item]:
+        """The items that exist; one call for up to 100 keys."""
+        found: dict[Key, Item] = {}
+        for start in range(0, len(keys), KEYS_PER_GET):
+            for attributes in self._batch_get(keys[start : start + KEYS_PER_GET]):
+                item = decode(attributes)
+                found[Key(item["pk"], item["sk"])] = item
+        return found
+
+    def _batch_get(self, keys: Sequence[Key]) -> Iterator[dict[str, Any]]:
+        request: Any = {self._table_name: {"Keys": [encode(key._asdict()) for key in keys], "ConsistentRead": True}}
+        for seconds in (*BACK_OFF_SECONDS, None):
+            answer = self._client.batch_get_item(RequestItems=request)
+            yield from answer["Responses"].get(self._table_name, ())
+            request = answer.get("UnprocessedKeys")
+            if not request:
+                return
+            if seconds is not None:
+                self._sleep(seconds)
+        raise CatalogThrottledError("DynamoDB did not return all keys of a BatchGetItem")
+
+    def query(self, pk: str, prefix: str = "", *, after: str = "", limit: int | None = None) -> list[Item]:
+        """Items in key order: all of a partition, or those of a prefix that come after `prefix + after`."""
+        condition, values = "pk = :pk", {":pk": pk}
+        if prefix:
+            # A key condition knows no "begins with, and greater than": the range from the first key after the
+            # position to where the prefix ends says the same.
+            condition += " AND sk BETWEEN :first AND :last"
+            values[":first"] = f"{prefix}{after}\0" if after else prefix
+            values[":last"] = prefix[:-1] + chr(ord(prefix[-1]) + 1)
+        request: Any = {
+            "TableName": self._table_name,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeValues": encode(values),
+            "ConsistentRead": True,
+        }
+        items: list[Item] = []
+        while limit is None or len(items) < limit:
+            if limit is not None:
+                request["Limit"] = limit - len(items)
+            answer = self._client.query(**request)
+            items.extend(decode(attributes) for attributes in answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                break
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        return items
+
+    def create(self, item: Item) -> "Action":
+        return self._put(item, {"ConditionExpression": "attribute_not_exists(pk)"})
+
+    def replace(self, item: Item, revision: int) -> "Action":
+        return self._put(item, _if_revision(revision))
+
+    def put(self, item: Item) -> "Action":
+        return self._put(item, {})
+
+    def _put(self, item: Item, condition: dict[str, Any]) -> "Action":
+        put: Any = {"TableName": self._table_name, "Item": encode(item), **condition}
+        return {"Put": put}
+
+    def raise_revision(self, key: Key, revision: int) -> "Action":
+        update: Any = {
+            "TableName": self._table_name,
+            "Key": encode(key._asdict()),
+            "UpdateExpression": "SET revision = :next",
+            "ConditionExpression": "revision = :revision",
+            "ExpressionAttributeValues": encode({":revision": revision, ":next": revision + 1}),
+        }
+        return {"Update": update}
+
+    def delete(self, key: Key, revision: int | None = None) -> "Action":
+        condition = {} if revision is None else _if_revision(revision)
+        delete: Any = {"TableName": self._table_name, "Key": encode(key._asdict()), **condition}
+        return {"Delete": delete}
+
+    def write(self, actions: Sequence["Action"]) -> None:
+        """All of the actions (up to 100) or none of them."""
+        sizes = [_size(action["Put"]["Item"]) for action in actions if "Put" in action]
+        if max(sizes, default=0) > ITEM_BYTES or sum(sizes) > WRITE_BYTES:
+            raise LimitError(
+                "the entry is too large for the catalog: it needs fewer grants or tokens, or shorter texts"
+            )
+        try:
+            self._client.transact_write_items(TransactItems=actions)
+        except ClientError as error:
+            reasons: Any = error.response.get("CancellationReasons", ())
+            codes = {reason.get("Code", "None") for reason in reasons}
+            if codes and codes <= _OVERTAKEN:
+                raise OvertakenError from error
+            raise
+
+
+def _if_revision(revision: int) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "revision = :revision",
+        "ExpressionAttributeValues": encode({":revision": revision}),
+    }
+
+
+def _size(attributes: Any) -> int:
+    """At least what DynamoDB counts for an item."""
+    return len(json.dumps(attributes, ensure_ascii=False, default=str).encode())

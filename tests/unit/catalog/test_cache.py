@@ -1,0 +1,51 @@
+import threading
+
+from core.catalog.cache import TtlCache
+
+
+def test_an_entry_lives_for_its_time_however_often_it_is_used():
+    cache = TtlCache(10)
+    cache.put("key", "value", read_at=100.0, seconds=5.0)
+    assert [cache.get("key", now) for now in (100.0, 102.0, 104.9, 105.0)] == ["value", "value", "value", None]
+
+
+def test_a_clock_that_is_set_back_ends_an_entry_rather_than_lengthening_it():
+    cache = TtlCache(10)
+    cache.put("key", "value", read_at=100.0, seconds=5.0)
+    assert cache.get("key", 99.0) is None
+
+
+def test_no_time_to_live_means_no_entry():
+    cache = TtlCache(10)
+    cache.put("key", "value", read_at=100.0, seconds=0)
+    assert cache.get("key", 100.0) is None
+
+
+def test_the_entry_that_was_used_least_recently_makes_room():
+    cache = TtlCache(2)
+    cache.put("a", 1, read_at=0, seconds=9)
+    cache.put("b", 2, read_at=0, seconds=9)
+    cache.get("a", 1)
+    cache.put("c", 3, read_at=0, seconds=9)
+    assert [cache.get(key, 1) for key in "abc"] == [1, None, 3]
+
+
+def test_threads_may_use_one_cache_at_the_same_time():
+    cache = TtlCache(8)
+    failures = []
+
+    def work(seed: int) -> None:
+        try:
+            for number in range(2000):
+                key = (number * seed) % 16
+                cache.put(key, key, read_at=number, seconds=1)
+                assert cache.get(key, number) in (None, key)
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in (1, 3, 5, 7)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures
