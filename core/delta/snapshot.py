@@ -1,7 +1,7 @@
 """What the rest of core sees of a Delta table: a snapshot.
 
-A snapshot is one version of a table: its protocol, its metadata and its live files. How it was read (by `deltalake`, from
-the log's own files, one day from the index) stays behind this interface.
+A snapshot is one version of a table: its protocol, its metadata and its live files. How it was read (by
+`deltalake`, from the log's own files, one day from the index) stays behind this interface.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -32,7 +32,7 @@ class Metadata:
 
 
 class Add(NamedTuple):
-    """A live file. `path`, `partition_values` and `stats` are the log's own strings, never parsed and rewritten."""
+    """A live file. `path`, `partition_values` and `stats` are the log's own strings, never rewritten."""
 
     path: str
     partition_values: Mapping[str, str | None]
