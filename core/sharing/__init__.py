@@ -1,0 +1,1 @@
+"""What the routes do: catalog, tables and storage joined into answers."""

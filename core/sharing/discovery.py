@@ -1,0 +1,44 @@
+"""Shares, schemas and tables as the protocol lists them."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from core.api.paging import Listing
+from core.api.response import Response, json_response
+from core.catalog.model import Schema, Share, Table
+from core.sharing.call import Call
+
+Entry = TypeVar("Entry")
+
+
+def share_item(share: Share) -> dict[str, Any]:
+    item: dict[str, Any] = {"name": share.name, "id": share.id}
+    if share.display_name is not None:
+        item["displayName"] = share.display_name
+    if share.comment is not None:
+        item["comment"] = share.comment
+    if share.properties:
+        item["properties"] = dict(share.properties)
+    return item
+
+
+def schema_item(schema: Schema) -> dict[str, Any]:
+    return {"name": schema.name, "share": schema.share}
+
+
+def table_item(table: Table) -> dict[str, Any]:
+    return {
+        "name": table.name,
+        "schema": table.schema,
+        "share": table.share,
+        "shareId": table.share_id,
+        "id": table.id,
+    }
+
+
+def listing_response(call: Call, listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:
+    call.observed.recipient = listing.recipient
+    document: dict[str, Any] = {"items": [item(entry) for entry in listing.items]}
+    if listing.next_page_token is not None:
+        document["nextPageToken"] = listing.next_page_token
+    return json_response(document)

@@ -1,0 +1,64 @@
+"""What a process makes once and every request uses: clients, catalog, tables.
+
+Each part is made when it is first needed, because a listing route must not pay for a table reader at its cold start.
+"""
+
+import threading
+from functools import cache
+from typing import TYPE_CHECKING, cast
+
+import botocore.session
+from botocore.config import Config
+
+from core.catalog.reader import Catalog
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from core.sharing.tables import SharedTables
+
+# A catalog look-up takes milliseconds: one that hangs is given up and tried again well within a request's time.
+CLIENT_CONFIG = Config(
+    connect_timeout=2,
+    read_timeout=5,
+    retries={"mode": "standard", "total_max_attempts": 3},
+    max_pool_connections=32,
+    tcp_keepalive=True,
+)
+
+
+class Services:
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._session = botocore.session.Session()
+        self._lock = threading.RLock()
+        self._catalog: Catalog | None = None
+        self._tables: SharedTables | None = None
+
+    @property
+    def catalog(self) -> Catalog:
+        with self._lock:
+            if self._catalog is None:
+                settings = self._settings
+                client = self._session.create_client("dynamodb", region_name=settings.region, config=CLIENT_CONFIG)
+                self._catalog = Catalog(
+                    cast("DynamoDBClient", client), settings.catalog_table, cache_seconds=settings.catalog_cache_seconds
+                )
+            return self._catalog
+
+    @property
+    def tables(self) -> "SharedTables":
+        with self._lock:
+            if self._tables is None:
+                from core.delta.tables import DeltaTables
+                from core.sharing.tables import SharedTables
+                from core.storage.session import Storage
+
+                self._tables = SharedTables(Storage.connect(self._settings, self._session), DeltaTables())
+            return self._tables
+
+
+@cache
+def process_services() -> Services:
+    return Services(Settings.from_environment())

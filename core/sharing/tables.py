@@ -1,0 +1,68 @@
+"""Shared tables at the point in time that a request names, with the rules of what a recipient may see of history."""
+
+from dataclasses import dataclass
+
+from core.api.timestamps import parse_timestamp
+from core.catalog.model import Table
+from core.delta.snapshot import Snapshot
+from core.delta.tables import DeltaTables
+from core.errors import InvalidParameterError
+from core.storage.location import S3Location
+from core.storage.session import Storage, StorageSession
+
+
+@dataclass(frozen=True, slots=True)
+class SharedTables:
+    storage: Storage
+    delta: DeltaTables
+
+    def open(self, table: Table) -> StorageSession:
+        return self.storage.open(
+            S3Location.parse(table.location),
+            role_arn=table.role_arn,
+            external_id=table.external_id,
+            region=table.region,
+        )
+
+    def version(self, table: Table, starting_timestamp: str | None) -> int:
+        """The latest version, or the earliest one at or after a timestamp."""
+        if starting_timestamp is None:
+            return self.delta.latest_version(self.open(table), staleness_seconds=table.staleness_seconds)
+        require_history(table)
+        timestamp = parse_timestamp(starting_timestamp, field="startingTimestamp")
+        version = self.delta.version_at_or_after(self.open(table), timestamp)
+        if version < table.start_version:
+            raise InvalidParameterError(
+                f"You can only query table data since version {table.start_version}."
+                f"The provided timestamp({starting_timestamp}) corresponds to {version}."
+            )
+        return version
+
+    def snapshot(
+        self, table: Table, storage: StorageSession, *, version: int | None, timestamp: str | None
+    ) -> Snapshot:
+        if version is not None or timestamp is not None:
+            require_history(table)
+        if version is not None:
+            require_started(table, version)
+        snapshot = self.delta.snapshot(
+            storage,
+            version=version,
+            timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
+            staleness_seconds=table.staleness_seconds,
+        )
+        require_started(table, snapshot.version)
+        return snapshot
+
+
+def require_history(table: Table) -> None:
+    if not table.history_shared:
+        raise InvalidParameterError(
+            "Reading table by version or timestamp is not supported because history sharing is not enabled on table: "
+            f"{table.full_name}"
+        )
+
+
+def require_started(table: Table, version: int) -> None:
+    if version < table.start_version:
+        raise InvalidParameterError(f"You can only query table data since version {table.start_version}.")

@@ -1,0 +1,18 @@
+"""GET /shares/{share}/all-tables: the tables of all schemas of a share."""
+
+from core.api.paging import Page
+from core.api.response import Response
+from core.runtime.function import function
+from core.sharing.call import Call
+from core.sharing.discovery import listing_response, table_item
+
+
+def handle(call: Call) -> Response:
+    request = call.request
+    listing = call.services.catalog.list_all_tables(
+        request.bearer_token, request.path["share"], Page(request)
+    )
+    return listing_response(call, listing, table_item)
+
+
+lambda_handler = function("list_all_tables", handle)

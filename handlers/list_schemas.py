@@ -1,0 +1,16 @@
+"""GET /shares/{share}/schemas: the schemas of a share."""
+
+from core.api.paging import Page
+from core.api.response import Response
+from core.runtime.function import function
+from core.sharing.call import Call
+from core.sharing.discovery import listing_response, schema_item
+
+
+def handle(call: Call) -> Response:
+    request = call.request
+    listing = call.services.catalog.list_schemas(request.bearer_token, request.path["share"], Page(request))
+    return listing_response(call, listing, schema_item)
+
+
+lambda_handler = function("list_schemas", handle)

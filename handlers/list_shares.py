@@ -1,0 +1,16 @@
+"""GET /shares: the shares that the recipient may read."""
+
+from core.api.paging import Page
+from core.api.response import Response
+from core.runtime.function import function
+from core.sharing.call import Call
+from core.sharing.discovery import listing_response, share_item
+
+
+def handle(call: Call) -> Response:
+    request = call.request
+    listing = call.services.catalog.list_shares(request.bearer_token, Page(request))
+    return listing_response(call, listing, share_item)
+
+
+lambda_handler = function("list_shares", handle)

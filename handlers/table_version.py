@@ -1,0 +1,15 @@
+"""GET …/tables/{table}/version, and its deprecated twin HEAD …/tables/{table}: the version, in a header."""
+
+from core.api.response import Response
+from core.runtime.function import function
+from core.sharing.call import Call
+from core.sharing.metadata import VERSION_HEADER
+
+
+def handle(call: Call) -> Response:
+    table = call.find_table().require()
+    version = call.services.tables.version(table, call.request.query.get("startingTimestamp"))
+    return Response(200, {VERSION_HEADER: str(version)})
+
+
+lambda_handler = function("table_version", handle, opens_tables=True)
