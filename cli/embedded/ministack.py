@@ -1,0 +1,139 @@
+"""The emulator's process: started on a free port of 127.0.0.1, checked, and ended with whoever started it."""
+
+import contextlib
+import ctypes
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from cli.embedded.environment import ministack_python
+from cli.errors import CommandError
+
+REGION = "us-east-1"
+ACCOUNT_ID = "000000000000"
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddedAws:
+    """A running emulator and the keys of its account's root user, made anew for each run."""
+
+    endpoint_url: str
+    access_key_id: str
+    secret_access_key: str
+    region: str = REGION
+
+    def client_arguments(self) -> dict[str, str]:
+        return {
+            "endpoint_url": self.endpoint_url,
+            "region_name": self.region,
+            "aws_access_key_id": self.access_key_id,
+            "aws_secret_access_key": self.secret_access_key,
+        }
+
+
+@contextlib.contextmanager
+def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
+    """Run MiniStack with enforced signatures and policies; its state is kept in `data` if that is given."""
+    python = ministack_python()
+    with contextlib.ExitStack() as stack:
+        home = _home(data) if data else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-aws-")))
+        port = _free_port()
+        aws = EmbeddedAws(f"http://127.0.0.1:{port}", "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
+        log = stack.enter_context((home / "ministack.log").open("wb"))
+        process = _start(python, home, _environment(home, port, aws, persist=data is not None), log)
+        stack.callback(_stop, process)
+        _wait_until_ready(process, aws, home / "ministack.log")
+        yield aws
+
+
+def _home(data: Path) -> Path:
+    home = data.resolve()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandError(f"The embedded AWS cannot keep its state in {data}: {error.strerror}.") from error
+    return home
+
+
+def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            [str(python), "-m", "ministack"],
+            env=environment,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=home,
+            start_new_session=True,  # Ctrl-C reaches the command only, which then ends the emulator in order
+            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+        )
+    except OSError as error:
+        raise CommandError(f"The embedded AWS did not start: {error.strerror}.") from error
+
+
+def _environment(home: Path, port: int, aws: EmbeddedAws, *, persist: bool) -> dict[str, str]:
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
+    return {
+        **inherited,
+        "AUTH": "true",
+        "BIND_HOST": "127.0.0.1",
+        "GATEWAY_PORT": str(port),
+        "MINISTACK_HOST": "127.0.0.1",
+        "MINISTACK_REGION": aws.region,
+        "MINISTACK_ACCOUNT_ID": ACCOUNT_ID,
+        "AWS_ACCESS_KEY_ID": aws.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": aws.secret_access_key,
+        "LOG_LEVEL": "WARNING",
+        "PERSIST_STATE": "1" if persist else "0",
+        "S3_PERSIST": "1" if persist else "0",
+        "STATE_DIR": str(home / "state"),
+        "S3_DATA_DIR": str(home / "s3"),
+        "TMPDIR": str(home),
+    }
+
+
+def _end_with_parent() -> None:
+    """Even a command that is killed with SIGKILL must not leave its emulator behind (Linux)."""
+    pr_set_pdeathsig = 1
+    ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: Path) -> None:
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"{aws.endpoint_url}/_ministack/health", timeout=1):  # noqa: S310
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    last_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
+    raise CommandError(f"The embedded AWS did not start: {last_line or 'it said nothing'}")
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()

@@ -1,0 +1,122 @@
+"""What the functions need in the embedded AWS: a catalog, a bucket, and two identities with few rights.
+
+The functions run as `sluice-functions`, which reads the catalog, may assume `sluice-storage`, and no more; only
+that role reads the bucket. So what works here works with the same rights in a real account.
+"""
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+import botocore.session
+from botocore.config import Config
+
+from cli.embedded.ministack import ACCOUNT_ID, EmbeddedAws
+from core.catalog.admin import CatalogAdmin
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_iam import IAMClient
+    from mypy_boto3_s3 import S3Client
+
+CATALOG_TABLE = "sluice-catalog"
+DATA_BUCKET = "sluice-data"
+FUNCTIONS_USER = "sluice-functions"
+STORAGE_ROLE = "sluice-storage"
+POLICY_NAME = "sluice"
+
+
+def set_up(aws: EmbeddedAws) -> dict[str, str]:
+    """Create what is not there yet, and return the environment in which the functions run."""
+    catalog_admin(aws).create_catalog()
+    s3_client(aws).create_bucket(Bucket=DATA_BUCKET)
+    iam = cast("IAMClient", _client(aws, "iam"))
+    access_key_id, secret_access_key = _functions_user(iam, aws.region)
+    _storage_role(iam)
+    return {
+        **_connection(aws, access_key_id, secret_access_key),
+        "SLUICE_STORAGE_ROLE_ARN": _arn("role", STORAGE_ROLE),
+        "SLUICE_STORAGE_EXTERNAL_ID": "",
+        "SLUICE_S3_ADDRESSING": "path",
+    }
+
+
+def owner_environment(aws: EmbeddedAws) -> dict[str, str]:
+    """The environment in which the admin commands work on a running embedded AWS."""
+    return _connection(aws, aws.access_key_id, aws.secret_access_key)
+
+
+def catalog_admin(aws: EmbeddedAws) -> CatalogAdmin:
+    return CatalogAdmin(cast("DynamoDBClient", _client(aws, "dynamodb")), CATALOG_TABLE)
+
+
+def s3_client(aws: EmbeddedAws) -> "S3Client":
+    return cast("S3Client", _client(aws, "s3", config=Config(s3={"addressing_style": "path"})))
+
+
+def forget_other_accounts() -> None:
+    """Take the user's own AWS settings out of this process, so that they cannot disturb the embedded AWS."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        del os.environ[name]
+    os.environ |= {
+        "AWS_CONFIG_FILE": os.devnull,
+        "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+        "AWS_EC2_METADATA_DISABLED": "true",
+    }
+
+
+def _connection(aws: EmbeddedAws, access_key_id: str, secret_access_key: str) -> dict[str, str]:
+    return {
+        "AWS_ENDPOINT_URL": aws.endpoint_url,
+        "AWS_REGION": aws.region,
+        "AWS_ACCESS_KEY_ID": access_key_id,
+        "AWS_SECRET_ACCESS_KEY": secret_access_key,
+        "SLUICE_CATALOG_TABLE": CATALOG_TABLE,
+    }
+
+
+def _client(aws: EmbeddedAws, service: str, **arguments: Any) -> object:
+    arguments |= aws.client_arguments()
+    return botocore.session.Session().create_client(service, **arguments)
+
+
+def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
+    """The user with a new access key. Kept state has a user already, with keys whose secrets nobody knows."""
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_user(UserName=FUNCTIONS_USER)
+    catalog = f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table/{CATALOG_TABLE}"
+    policy = _policy(
+        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], catalog),
+        _allow(["sts:AssumeRole"], _arn("role", STORAGE_ROLE)),
+    )
+    iam.put_user_policy(UserName=FUNCTIONS_USER, PolicyName=POLICY_NAME, PolicyDocument=policy)
+    for old in iam.list_access_keys(UserName=FUNCTIONS_USER)["AccessKeyMetadata"]:
+        iam.delete_access_key(UserName=FUNCTIONS_USER, AccessKeyId=old["AccessKeyId"])
+    new = iam.create_access_key(UserName=FUNCTIONS_USER)["AccessKey"]
+    return new["AccessKeyId"], new["SecretAccessKey"]
+
+
+def _storage_role(iam: "IAMClient") -> None:
+    principal = {"AWS": _arn("user", FUNCTIONS_USER)}
+    trust = _policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal})
+    with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
+        iam.create_role(RoleName=STORAGE_ROLE, AssumeRolePolicyDocument=trust)
+    policy = _policy(
+        _allow(["s3:GetObject"], f"arn:aws:s3:::{DATA_BUCKET}/*"),
+        _allow(["s3:ListBucket"], f"arn:aws:s3:::{DATA_BUCKET}"),
+    )
+    iam.put_role_policy(RoleName=STORAGE_ROLE, PolicyName=POLICY_NAME, PolicyDocument=policy)
+
+
+def _arn(kind: str, name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT_ID}:{kind}/{name}"
+
+
+def _allow(actions: list[str], resource: str) -> dict[str, object]:
+    return {"Effect": "Allow", "Action": actions, "Resource": resource}
+
+
+def _policy(*statements: Mapping[str, object]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": statements})

@@ -1,0 +1,181 @@
+"""Everything that `sluice serve` starts, as one context manager: what it started has ended when the block is left.
+
+The port is taken first, so that a command that cannot have it starts nothing. The functions are imported last, into a
+process whose environment is by then what Lambda's would be.
+"""
+
+import contextlib
+import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeAlias
+
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
+
+from cli.account import Account
+from cli.apply import apply_file
+from cli.documents import profile_document
+from cli.embedded.ministack import EmbeddedAws, embedded_aws
+from cli.embedded.mirror import Mirror
+from cli.embedded.setup import DATA_BUCKET, catalog_admin, forget_other_accounts, s3_client, set_up
+from cli.errors import CommandError
+from cli.private_file import write_private
+from cli.serve.app import AccessLog, Front, import_functions
+from cli.serve.routes import PREFIX, read_routes
+from cli.serve.server import bind, serving
+from cli.shares_file import SharesFile
+from core.catalog.admin import CatalogAdmin
+from core.catalog.errors import CatalogError, EntryNotFoundError
+from core.catalog.model import Token
+from core.sharing.services import process_services
+from core.storage.location import S3Location
+
+RECIPIENT = "local"
+TOKEN_SECONDS = 30 * 86_400
+THREADS = 32
+
+Progress: TypeAlias = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class ServeOptions:
+    profile_path: Path
+    shares: SharesFile | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+    prefix: str = PREFIX
+    account: Account | None = None
+    """The AWS account to serve; None starts an embedded AWS."""
+    data: Path | None = None
+    """Where the embedded AWS keeps its state; None forgets it at the end."""
+    log_level: str = "WARNING"
+    access_log: AccessLog | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunningServer:
+    endpoint: str
+    profile_path: Path
+    token: str = field(repr=False)
+    admin: CatalogAdmin
+    aws: EmbeddedAws | None
+    """None when the account is the environment's."""
+
+
+@contextlib.contextmanager
+def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[RunningServer]:
+    """Serves inside the block. `on_progress` hears what is being done while it starts."""
+    with contextlib.ExitStack() as stack:
+        bound = stack.enter_context(bind(options.host, options.port))
+        stack.enter_context(_environment_restored())
+        os.environ |= {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_LOG_LEVEL": options.log_level}
+        aws = None
+        if options.account:
+            admin = _use_account(options.account, options.shares)
+        else:
+            aws, admin = _start_embedded(stack, options, on_progress)
+        token, secret = stack.enter_context(_token_of_local_recipient(admin))
+        on_progress("Starting the functions")
+        routes = read_routes(prefix=options.prefix)
+        process_services.cache_clear()  # an earlier server of this process had another environment
+        front = Front(routes, import_functions(routes), _threads(stack), options.access_log)
+        stack.enter_context(serving(front, bound))
+        endpoint = f"http://{_reachable(bound)}{options.prefix}"
+        profile = profile_document(endpoint, secret, token)
+        write_private(options.profile_path, json.dumps(profile, indent=2) + "\n")
+        yield RunningServer(endpoint, options.profile_path, secret, admin, aws)
+
+
+def _start_embedded(
+    stack: contextlib.ExitStack, options: ServeOptions, on_progress: Progress
+) -> tuple[EmbeddedAws, CatalogAdmin]:
+    if options.shares:
+        _refuse_other_buckets(options.shares)
+    on_progress("Starting the embedded AWS")
+    forget_other_accounts()
+    aws = stack.enter_context(embedded_aws(options.data))
+    os.environ |= set_up(aws)
+    admin = catalog_admin(aws)
+    if options.shares:
+        mirror = Mirror(s3_client(aws), DATA_BUCKET)
+
+        def locate(directory: Path) -> str:
+            def report(done: int, total: int) -> None:
+                on_progress(f"Copying {directory}: {done} of {total} files")
+
+            return mirror.add(directory, report)
+
+        apply_file(options.shares, admin, locate=locate)
+        stack.enter_context(mirror.watching())
+    return aws, admin
+
+
+def _refuse_other_buckets(shares: SharesFile) -> None:
+    tables = (table for share in shares.shares for schema in share.schemas for table in schema.tables)
+    for table in tables:
+        if table.directory is None and S3Location.parse(table.location).bucket != DATA_BUCKET:
+            raise CommandError(
+                f"{table.location} is not in the embedded AWS: use --aws env for the tables of your account, "
+                "or give the path of a local directory."
+            )
+
+
+def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
+    if account.session.get_credentials() is None:
+        raise NoCredentialsError
+    chosen = {
+        "AWS_REGION": account.region,
+        "AWS_PROFILE": account.profile,
+        "AWS_ENDPOINT_URL": account.endpoint_url,
+        "SLUICE_CATALOG_TABLE": account.settings.catalog_table,
+    }
+    os.environ |= {name: value for name, value in chosen.items() if value}
+    admin = account.admin()
+    if shares:
+        apply_file(shares, admin)
+    return admin
+
+
+@contextlib.contextmanager
+def _token_of_local_recipient(admin: CatalogAdmin) -> Iterator[tuple[Token, str]]:
+    """A token that reads every share there is, and that is revoked at the end."""
+    try:
+        admin.recipient(RECIPIENT)
+    except EntryNotFoundError:
+        admin.put_recipient(RECIPIENT)
+    for share in admin.shares():
+        admin.grant(RECIPIENT, share.name)
+    token, secret = admin.issue_token(RECIPIENT, lifetime_seconds=TOKEN_SECONDS)
+    try:
+        yield token, secret
+    finally:
+        # If it fails, the token still expires; a command that is ending has nothing better to do about it.
+        with contextlib.suppress(CatalogError, BotoCoreError, ClientError):
+            admin.revoke_token(RECIPIENT, token.id)
+
+
+@contextlib.contextmanager
+def _environment_restored() -> Iterator[None]:
+    saved = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= saved
+
+
+def _threads(stack: contextlib.ExitStack) -> ThreadPoolExecutor:
+    threads = ThreadPoolExecutor(THREADS, thread_name_prefix="function")
+    stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+    return threads
+
+
+def _reachable(bound: socket.socket) -> str:
+    """Where a client on this machine finds the server: one that listens everywhere has no address of its own."""
+    host, port = bound.getsockname()[:2]
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

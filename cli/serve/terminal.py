@@ -1,0 +1,84 @@
+"""`sluice serve` as a person meets it: options and the YAML's settings in, endpoint and profile out, until Ctrl-C."""
+
+import logging
+import re
+import shlex
+import sys
+import threading
+from pathlib import Path
+
+from rich.text import Text
+
+from cli.account import Account
+from cli.embedded.setup import owner_environment
+from cli.errors import CommandError
+from cli.output import Output, console
+from cli.private_file import write_private
+from cli.serve.gateway import HttpAnswer, HttpRequest
+from cli.serve.routes import PREFIX
+from cli.serve.session import RunningServer, ServeOptions, running_server
+from cli.serve.signals import until_stopped
+from cli.shares_file import SharesFile
+from core.catalog.admin import CatalogAdmin
+
+HEEDED = ("host", "port", "endpoint")
+SNIPPET = """
+    import delta_sharing
+    delta_sharing.SharingClient("{profile}").list_all_tables()
+    delta_sharing.load_as_pandas("{profile}#{table}", limit=10)
+"""
+
+
+def serve_until_stopped(options: ServeOptions, output: Output, *, admin_env_out: Path | None) -> None:
+    logging.basicConfig(level=options.log_level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    for note in _notes(options.shares, options.account):
+        output.note(note)
+    spinner = console(sys.stderr).status("")
+    with until_stopped(), spinner, running_server(options, spinner.update) as server:
+        spinner.stop()
+        if admin_env_out and server.aws:
+            exports = owner_environment(server.aws).items()
+            write_private(admin_env_out, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports))
+        _print_ready(output, server)
+        threading.Event().wait()
+
+
+def prefix_of(shares: SharesFile | None) -> str:
+    """Where the reference server's file puts the endpoint; `/` stands for no prefix at all."""
+    if shares is None or shares.endpoint is None:
+        return PREFIX
+    prefix = shares.endpoint.rstrip("/")
+    if not re.fullmatch(r"(/[\w.~-]+)*", prefix, re.ASCII):
+        raise CommandError(f"'{shares.endpoint}' cannot be the endpoint's path: write it as {PREFIX}.")
+    return prefix
+
+
+def print_access(request: HttpRequest, answer: HttpAnswer, seconds: float) -> None:
+    """Neither headers nor the query: a token could be in them."""
+    line = f"{request.method} {request.path} {answer.status} {len(answer.body)} B {seconds * 1000:.0f} ms"
+    sys.stderr.write(line + "\n")
+
+
+def _notes(shares: SharesFile | None, account: Account | None) -> list[str]:
+    notes = []
+    if shares and (warning := shares.warning(heeded=HEEDED)):
+        notes.append(warning)
+    if account and not account.settings.storage_role_arn:
+        notes.append("SLUICE_STORAGE_ROLE_ARN is not set: only tables with a role of their own can be read.")
+    return notes
+
+
+def _print_ready(output: Output, server: RunningServer) -> None:
+    document = {"endpoint": server.endpoint, "profile": str(server.profile_path.absolute())}
+    if output.as_json:
+        output.document(document)
+        return
+    output.print(Text.assemble("Endpoint  ", (server.endpoint, "bold")))
+    output.print(Text.assemble("Profile   ", (str(server.profile_path), "bold"), " (may read every share)"))
+    table = _a_table(server.admin) or "share.schema.table"
+    output.print(SNIPPET.format(profile=server.profile_path, table=table))
+    output.print("Press Ctrl-C to stop.")
+
+
+def _a_table(admin: CatalogAdmin) -> str | None:
+    return next((table.full_name for share in admin.shares() for table in admin.tables(share.name)), None)

@@ -1,0 +1,273 @@
+"""Whatever comes in over HTTP: a 4xx in the protocol's form, no 5xx, and nothing of the storage shown."""
+
+import base64
+import json
+import random
+import socket
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+
+from tests.integration.conftest import Served
+from tests.server import Server
+
+QUERY = "/shares/Sales/schemas/Core/tables/People/query"
+
+
+@pytest.fixture
+def server(served: Served) -> Server:
+    return served.server
+
+
+def assert_refused(response: requests.Response, *statuses: int) -> None:
+    assert response.status_code in statuses, response.text
+    document = response.json()
+    assert document.keys() == {"errorCode", "message"}
+    assert_shows_no_storage(response.text)
+
+
+def assert_shows_no_storage(text: str) -> None:
+    for secret in (
+        "s3://",
+        "s3a://",
+        "sluice-data",
+        "_delta_log",
+        "/tmp",
+        "Traceback",
+        "botocore",
+        "arn:aws",
+    ):
+        assert secret not in text
+
+
+class TestTokens:
+    @pytest.mark.parametrize(
+        "authorization",
+        [
+            None,
+            "",
+            "Bearer",
+            "Bearer ",
+            "Bearer slc_",
+            "Bearer nonsense",
+            "Bearer slc_" + "A" * 43,
+            "Bearer slc_" + "é" * 43,
+            "Bearer " + "x" * 5000,
+            "Basic dXNlcjpwYXNz",
+            "slc_" + "A" * 43,
+        ],
+    )
+    @pytest.mark.parametrize("path", ["/shares", "/shares/Sales/schemas/Core/tables/People/metadata"])
+    def test_no_or_a_wrong_token_is_a_401_that_says_how_to_authenticate(
+        self, server: Server, path: str, authorization: str | None
+    ) -> None:
+        headers = {} if authorization is None else {"Authorization": authorization.encode()}
+        response = requests.get(server.endpoint + path, headers=headers, timeout=10)  # type: ignore[arg-type]
+        assert_refused(response, 401)
+        assert response.headers["WWW-Authenticate"].startswith("Bearer realm=")
+
+    def test_a_token_of_another_letter_is_another_token(self, server: Server) -> None:
+        changed = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
+        assert_refused(server.call("GET", "/shares", token=changed), 401)
+        assert_refused(server.call("GET", "/shares", token=server.token.upper()), 401)
+        assert_refused(server.call("GET", "/shares", token=server.token + "A"), 401)
+
+    def test_the_scheme_is_case_insensitive(self, server: Server) -> None:
+        header = {"Authorization": f"bearer {server.token}"}
+        assert requests.get(f"{server.endpoint}/shares", headers=header, timeout=10).status_code == 200
+
+
+class TestNames:
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "..",
+            "%2E%2E",
+            "%2F",
+            "Sales%2Fschemas",
+            "%00",
+            "%0A",
+            "%FF",
+            "%F0%9F%98%80",
+            "é",
+            "x" * 300,
+            "a%20b",
+            "%25",
+            "'--",
+            "*",
+            "~",
+        ],
+    )
+    def test_names_that_cannot_be_are_not_found(self, server: Server, name: str) -> None:
+        for path in (
+            f"/shares/{name}/schemas",
+            f"/shares/Sales/schemas/{name}/tables",
+            f"/shares/Sales/schemas/Core/tables/{name}/metadata",
+        ):
+            response = raw_get(server, path)
+            assert_refused(response, 404)
+
+    def test_a_path_that_climbs_is_no_route(self, server: Server) -> None:
+        assert_refused(raw_get(server, "/shares/../../etc/passwd"), 404)
+
+
+def raw_get(server: Server, path: str) -> requests.Response:
+    """A path exactly as written: `requests` would resolve dots on its own."""
+    session = requests.Session()
+    prepared = session.prepare_request(
+        requests.Request("GET", server.endpoint, headers={"Authorization": f"Bearer {server.token}"})
+    )
+    prepared.url = (
+        server.endpoint + path.encode().decode("ascii", errors="ignore")
+        if path.isascii()
+        else (server.endpoint + requests.utils.quote(path))
+    )
+    return session.send(prepared, timeout=10)
+
+
+class TestBodies:
+    @pytest.mark.parametrize(
+        "body",
+        [
+            b"",
+            b"{",
+            b"[]",
+            b"null",
+            b"\xff\xfe\x00",
+            b'{"version": "x3"}',
+            b'{"version": 1e400}',
+            b'{"version": -1}',
+            b'{"version": 99999999999999999999999}',
+            b'{"limitHint": -1}',
+            b'{"maxFiles": 3000000000}',
+            b'{"predicateHints": "a"}',
+            b'{"predicateHints": [null]}',
+            b'{"timestamp": 5}',
+            b'{"timestamp": "\\u0000"}',
+            b"[" * 200_000,
+        ],
+    )
+    def test_a_malformed_body_is_a_400(self, server: Server, body: bytes) -> None:
+        assert_refused(
+            server.call("POST", QUERY, data=body, headers={"Content-Type": "application/json"}), 400
+        )
+
+    @pytest.mark.parametrize(
+        "fields",
+        [
+            {"unknown": 1, "queryDeltaLog": True, "requestedColumns": ["a"]},
+            {"filler": "x" * 1_000_000},
+            {"predicateHints": ["x = '" + "y" * 1_000_000 + "'"]},
+            {"jsonPredicateHints": "[" * 500_000},
+            {"jsonPredicateHints": json.dumps({"op": "equal", "children": []})},
+            {"limitHint": 2**62},
+            {"predicateHints": ["\0", "'; DROP TABLE people; --", "🦆"]},
+        ],
+    )
+    def test_odd_but_harmless_bodies_are_answered_in_full(
+        self, server: Server, fields: dict[str, object]
+    ) -> None:
+        response = server.call("POST", QUERY, json=fields)
+        assert response.status_code == 200, response.text
+        assert len(response.content.splitlines()) == 3
+
+    def test_no_garbage_is_anything_but_answered_or_refused(self, server: Server) -> None:
+        chance = random.Random(7)
+        for _ in range(60):
+            body = chance.randbytes(chance.randrange(200))
+            assert server.call("POST", QUERY, data=body).status_code in (200, 400)
+
+
+class TestHeaders:
+    @pytest.mark.parametrize(
+        "value", ["responseformat=csv", "includeendstreamaction=abc", "responseformat=delta"]
+    )
+    def test_capabilities_that_cannot_be_met_are_a_400(self, server: Server, value: str) -> None:
+        assert_refused(
+            server.call("POST", QUERY, json={}, headers={"delta-sharing-capabilities": value}), 400
+        )
+
+    @pytest.mark.parametrize("value", ["", "md5"])
+    def test_an_unknown_file_id_hash_is_a_400(self, server: Server, value: str) -> None:
+        response = server.call("POST", QUERY, json={}, headers={"fileidhash": value})
+        assert_refused(response, 400)
+        assert "Supported: parquet, delta" in response.text
+
+
+class TestPageTokens:
+    def first_token(self, server: Server, path: str) -> str:
+        return str(server.call("GET", path, params={"maxResults": "1"}).json()["nextPageToken"])
+
+    def test_a_token_opens_its_own_list_only(self, server: Server) -> None:
+        lists = [
+            "/shares",
+            "/shares/Sales/schemas",
+            "/shares/Sales/schemas/Core/tables",
+            "/shares/Sales/all-tables",
+        ]
+        for own in lists:
+            token = self.first_token(server, own)
+            for path in lists:
+                response = server.call("GET", path, params={"pageToken": token})
+                if path == own:
+                    assert response.status_code == 200
+                else:
+                    assert_refused(response, 400)
+
+    def test_a_cut_or_altered_token_is_refused(self, server: Server) -> None:
+        token = self.first_token(server, "/shares")
+        altered = [token[:cut] for cut in range(0, len(token), 7)]
+        altered += [
+            token + "A",
+            token[1:],
+            "",
+            "====",
+            "\0",
+            token.swapcase(),
+            base64.b64encode(b"{}").decode(),
+        ]
+        for bad in altered:
+            assert_refused(server.call("GET", "/shares", params={"pageToken": bad}), 400)
+
+
+class TestRoutes:
+    @pytest.mark.parametrize(
+        "path", ["", "/", "/nothing", "/shares/", "/shares/Sales/", "/shares/Sales/tables", "/SHARES"]
+    )
+    def test_an_unknown_route_is_a_json_404(self, server: Server, path: str) -> None:
+        assert_refused(server.call("GET", path), 404)
+
+    @pytest.mark.parametrize(
+        ("method", "path", "allowed"),
+        [
+            ("POST", "/shares", "GET"),
+            ("DELETE", "/shares/Sales", "GET"),
+            ("GET", QUERY, "POST"),
+            ("PUT", QUERY, "POST"),
+        ],
+    )
+    def test_an_unknown_method_is_a_json_405_that_names_the_right_one(
+        self, server: Server, method: str, path: str, allowed: str
+    ) -> None:
+        response = server.call(method, path)
+        assert_refused(response, 405)
+        assert allowed in response.headers["Allow"]
+
+    def test_a_request_that_is_no_http_leaves_the_server_running(self, server: Server) -> None:
+        address = urlsplit(server.endpoint)
+        with socket.create_connection((address.hostname, address.port), timeout=5) as connection:
+            connection.sendall(b"\x16\x03\x01\x00 not http\r\n\r\n")
+            connection.recv(1000)
+        assert server.call("GET", "/shares").status_code == 200
+
+
+def test_neither_tokens_nor_signed_urls_are_in_the_log(server: Server) -> None:
+    query = server.call("POST", QUERY, json={})
+    server.call("GET", "/shares", token="slc_" + "B" * 43)
+    log = server.log.read_text()
+    assert "query_table" in log, "requests are logged"
+    assert server.token not in log
+    assert "slc_" not in log.replace("slc_…", "")
+    assert "X-Amz-Signature" not in log
+    assert "X-Amz-Signature" in query.text

@@ -1,0 +1,312 @@
+"""What `sluice serve` makes of an empty embedded AWS: identities with few rights, and copies of local tables."""
+
+import os
+import shutil
+import threading
+from pathlib import Path
+
+import botocore.session
+import pytest
+from botocore.exceptions import ClientError
+from deltalake import DeltaTable, write_deltalake
+
+from cli.embedded.ministack import EmbeddedAws, embedded_aws
+from cli.embedded.mirror import Mirror
+from cli.embedded.setup import (
+    DATA_BUCKET,
+    FUNCTIONS_USER,
+    catalog_admin,
+    forget_other_accounts,
+    owner_environment,
+    s3_client,
+    set_up,
+)
+
+DENIED = {"AccessDenied", "AccessDeniedException"}
+
+
+@pytest.fixture(scope="module")
+def functions(aws: EmbeddedAws) -> dict[str, str]:
+    """The environment of the functions."""
+    return set_up(aws)
+
+
+def client(service: str, environment: dict[str, str], credentials: dict[str, str] | None = None):
+    return botocore.session.Session().create_client(
+        service,
+        endpoint_url=environment["AWS_ENDPOINT_URL"],
+        region_name=environment["AWS_REGION"],
+        aws_access_key_id=(credentials or {}).get("AccessKeyId", environment["AWS_ACCESS_KEY_ID"]),
+        aws_secret_access_key=(credentials or {}).get("SecretAccessKey", environment["AWS_SECRET_ACCESS_KEY"]),
+        aws_session_token=(credentials or {}).get("SessionToken"),
+    )
+
+
+def storage_credentials(environment: dict[str, str]) -> dict[str, str]:
+    sts = client("sts", environment)
+    return sts.assume_role(RoleArn=environment["SLUICE_STORAGE_ROLE_ARN"], RoleSessionName="test")["Credentials"]
+
+
+def error_code(call, **arguments) -> str:
+    with pytest.raises(ClientError) as raised:
+        call(**arguments)
+    return raised.value.response["Error"]["Code"]
+
+
+def test_the_functions_read_the_catalog_and_cannot_change_it(functions):
+    dynamodb = client("dynamodb", functions)
+    table = functions["SLUICE_CATALOG_TABLE"]
+    key = {"pk": {"S": "x"}, "sk": {"S": "y"}}
+    assert "Item" not in dynamodb.get_item(TableName=table, Key=key)
+    assert error_code(dynamodb.put_item, TableName=table, Item=key) in DENIED
+    assert error_code(dynamodb.delete_item, TableName=table, Key=key) in DENIED
+    assert error_code(dynamodb.scan, TableName=table) in DENIED
+    assert error_code(dynamodb.list_tables) in DENIED
+
+
+def test_the_functions_reach_the_data_only_through_the_storage_role(aws, functions):
+    s3_client(aws).put_object(Bucket=DATA_BUCKET, Key="setup/file", Body=b"content")
+    assert error_code(client("s3", functions).get_object, Bucket=DATA_BUCKET, Key="setup/file") in DENIED
+    storage = client("s3", functions, storage_credentials(functions))
+    assert storage.get_object(Bucket=DATA_BUCKET, Key="setup/file")["Body"].read() == b"content"
+    assert storage.list_objects_v2(Bucket=DATA_BUCKET, Prefix="setup/")["KeyCount"] == 1
+
+
+def test_the_storage_role_reads_the_data_bucket_and_nothing_else(aws, functions):
+    s3_client(aws).create_bucket(Bucket="another-bucket")
+    s3_client(aws).put_object(Bucket="another-bucket", Key="file", Body=b"content")
+    credentials = storage_credentials(functions)
+    storage = client("s3", functions, credentials)
+    assert error_code(storage.get_object, Bucket="another-bucket", Key="file") in DENIED
+    assert error_code(storage.put_object, Bucket=DATA_BUCKET, Key="file", Body=b"") in DENIED
+    table = functions["SLUICE_CATALOG_TABLE"]
+    key = {"pk": {"S": "x"}, "sk": {"S": "y"}}
+    assert error_code(client("dynamodb", functions, credentials).get_item, TableName=table, Key=key) in DENIED
+
+
+def test_only_the_functions_may_assume_the_storage_role(aws, functions):
+    iam = client("iam", owner_environment(aws))
+    iam.create_user(UserName="somebody")
+    allow_all = '{"Version":"2012-10-17","Statement":{"Effect":"Allow","Action":"s3:*","Resource":"*"}}'
+    iam.put_user_policy(UserName="somebody", PolicyName="p", PolicyDocument=allow_all)
+    key = iam.create_access_key(UserName="somebody")["AccessKey"]
+    sts = client("sts", functions, {name: key[name] for name in ("AccessKeyId", "SecretAccessKey")})
+    role = functions["SLUICE_STORAGE_ROLE_ARN"]
+    assert error_code(sts.assume_role, RoleArn=role, RoleSessionName="test") in DENIED
+
+
+def test_kept_state_is_set_up_again_with_new_keys_and_the_old_ones_are_gone(tmp_path):
+    with embedded_aws(tmp_path) as aws:
+        first = set_up(aws)
+        catalog_admin(aws).put_share("kept")
+    with embedded_aws(tmp_path) as aws:
+        second = set_up(aws)
+        assert [share.name for share in catalog_admin(aws).shares()] == ["kept"]
+        assert second["AWS_ACCESS_KEY_ID"] != first["AWS_ACCESS_KEY_ID"]
+        iam = client("iam", owner_environment(aws))
+        keys = iam.list_access_keys(UserName=FUNCTIONS_USER)["AccessKeyMetadata"]
+        assert [key["AccessKeyId"] for key in keys] == [second["AWS_ACCESS_KEY_ID"]]
+        assert storage_credentials(second)
+
+
+def test_the_users_own_account_is_out_of_sight(monkeypatch):
+    monkeypatch.setenv("AWS_PROFILE", "a-profile-that-does-not-exist")
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of another account")
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED"):
+        monkeypatch.setenv(name, "restored after the test")
+    forget_other_accounts()
+    assert botocore.session.Session().get_credentials() is None
+
+
+class Copies:
+    """The mirrored table, and the order in which its objects came and went."""
+
+    def __init__(self, aws: EmbeddedAws) -> None:
+        self.written: list[str] = []
+        self.removed: list[str] = []
+        self.s3 = s3_client(aws)
+        self.s3.meta.events.register("before-parameter-build.s3.PutObject", self._put)
+        self.s3.meta.events.register("before-parameter-build.s3.DeleteObject", self._delete)
+        self.mirror = Mirror(self.s3, DATA_BUCKET)
+
+    def _put(self, params, **_):
+        self.written.append(params["Key"].partition("/")[2])
+
+    def _delete(self, params, **_):
+        self.removed.append(params["Key"].partition("/")[2])
+
+
+@pytest.fixture
+def copies(aws, functions) -> Copies:
+    return Copies(aws)
+
+
+@pytest.fixture
+def open_copy(functions):
+    """Opens a mirrored table as a function does."""
+    credentials = storage_credentials(functions)
+
+    def open_table(location: str) -> DeltaTable:
+        return DeltaTable(
+            location,
+            storage_options={
+                "aws_endpoint": functions["AWS_ENDPOINT_URL"],
+                "aws_allow_http": "true",
+                "aws_region": functions["AWS_REGION"],
+                "aws_access_key_id": credentials["AccessKeyId"],
+                "aws_secret_access_key": credentials["SecretAccessKey"],
+                "aws_session_token": credentials["SessionToken"],
+            },
+        )
+
+    return open_table
+
+
+def numbers(first: int):
+    from arro3.core import Array, DataType, Table
+
+    values = Array(list(range(first, first + 3)), type=DataType.int64())
+    parts = Array(["a b", "é", "x"], type=DataType.string())
+    return Table.from_pydict({"number": values, "part": parts})
+
+
+def append(table: Path, first: int) -> None:
+    write_deltalake(str(table), numbers(first), mode="append", partition_by=["part"])
+
+
+def test_a_copy_is_the_table(copies, open_copy, tmp_path):
+    table = tmp_path / "my table"
+    append(table, 0)
+    progress = []
+    location = copies.mirror.add(table, on_copied=lambda done, total: progress.append((done, total)))
+    assert location.startswith(f"s3://{DATA_BUCKET}/my-table-")
+    copy = open_copy(location)
+    assert copy.version() == 0
+    files = {path.relative_to(table).as_posix() for path in table.rglob("*.parquet")}
+    assert {name for name in copies.written if name.endswith(".parquet")} == files
+    assert len(files) == 3
+    assert progress[-1] == (4, 4)
+
+
+def test_only_what_changed_is_copied_again(copies, open_copy, tmp_path):
+    append(tmp_path, 0)
+    location = copies.mirror.add(tmp_path)
+    copies.written.clear()
+    copies.mirror.refresh()
+    assert copies.written == []
+    append(tmp_path, 3)
+    copies.mirror.refresh()
+    assert len(copies.written) == 4
+    assert open_copy(location).version() == 1
+
+
+def test_commits_come_after_their_files_in_order_and_the_last_checkpoint_last(copies, tmp_path):
+    for version in range(3):
+        append(tmp_path, version)
+    DeltaTable(str(tmp_path)).create_checkpoint()
+    sidecars = tmp_path / "_delta_log" / "_sidecars"
+    sidecars.mkdir()
+    (sidecars / "sidecar.parquet").touch()
+    copies.mirror.add(tmp_path)
+    log = [name for name in copies.written if name.startswith("_delta_log")]
+    assert copies.written[-len(log) :] == log
+    assert log == [
+        "_delta_log/_sidecars/sidecar.parquet",
+        *(f"_delta_log/{version:020}.json" for version in range(3)),
+        "_delta_log/00000000000000000002.checkpoint.parquet",
+        "_delta_log/_last_checkpoint",
+    ]
+
+
+def test_a_commit_that_is_made_while_the_directory_is_read_waits_for_its_files(
+    copies, open_copy, tmp_path, monkeypatch
+):
+    append(tmp_path, 0)
+    scandir = os.scandir
+    read = []
+
+    def scandir_with_a_writer_behind_it(directory):
+        found = list(scandir(directory))
+        read.append(directory)
+        if len(read) == 1:
+            append(tmp_path, 3)
+        return found
+
+    monkeypatch.setattr(os, "scandir", scandir_with_a_writer_behind_it)
+    location = copies.mirror.add(tmp_path)
+    assert read
+    assert open_copy(location).version() == 0
+    copies.mirror.refresh()
+    assert open_copy(location).version() == 1
+
+
+def test_what_is_removed_goes_from_the_log_first(copies, tmp_path):
+    append(tmp_path, 0)
+    location = copies.mirror.add(tmp_path)
+    shutil.rmtree(tmp_path)
+    copies.mirror.refresh()
+    assert copies.removed[0] == "_delta_log/00000000000000000000.json"
+    assert len(copies.removed) == 4
+    prefix = location.removeprefix(f"s3://{DATA_BUCKET}/")
+    assert copies.s3.list_objects_v2(Bucket=DATA_BUCKET, Prefix=prefix)["KeyCount"] == 0
+
+
+def test_what_an_earlier_run_left_is_brought_up_to_date(copies, aws, open_copy, tmp_path):
+    append(tmp_path, 0)
+    append(tmp_path, 3)
+    location = copies.mirror.add(tmp_path)
+    shutil.rmtree(tmp_path / "_delta_log")
+    append(tmp_path, 6)
+    later = Copies(aws)
+    assert later.mirror.add(tmp_path) == location
+    assert open_copy(location).count() == 3
+    assert later.removed == ["_delta_log/00000000000000000001.json"]
+
+
+def test_links_unfinished_files_and_checksums_are_left_out(copies, tmp_path):
+    outside, table = tmp_path / "secret", tmp_path / "table"
+    outside.mkdir()
+    (outside / "file").write_text("secret")
+    append(table, 0)
+    (table / "link-to-directory").symlink_to(outside)
+    (table / "link-to-file").symlink_to(outside / "file")
+    (table / ".part.crc").touch()
+    os.mkfifo(table / "pipe")
+    copies.mirror.add(table)
+    assert {Path(name).suffix for name in copies.written} == {".parquet", ".json"}
+
+
+def test_a_table_that_cannot_be_read_is_tried_again_and_does_not_stop_the_others(copies, tmp_path, caplog, monkeypatch):
+    for name in ("first", "second"):
+        append(tmp_path / name, 0)
+        copies.mirror.add(tmp_path / name)
+        append(tmp_path / name, 3)
+    scandir = os.scandir
+
+    def one_fails(directory):
+        if "first" in Path(directory).parts:
+            raise PermissionError("not yours")
+        return scandir(directory)
+
+    copies.written.clear()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", one_fails)
+        copies.mirror.refresh()
+    assert "not yours" in caplog.text
+    assert len(copies.written) == 4
+    copies.mirror.refresh()
+    assert len(copies.written) == 8
+
+
+def test_a_watched_table_follows_its_directory(copies, open_copy, tmp_path):
+    append(tmp_path, 0)
+    location = copies.mirror.add(tmp_path)
+    arrived = threading.Event()
+    copies.s3.meta.events.register(
+        "after-call.s3.PutObject",
+        lambda **_: arrived.set() if copies.written[-1].endswith("1.json") else None,
+    )
+    with copies.mirror.watching(poll_seconds=0.05):
+        append(tmp_path, 3)
+        assert arrived.wait(10)
+    assert open_copy(location).version() == 1
