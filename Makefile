@@ -67,5 +67,5 @@ clean: ## Remove everything that make created
 .venv/.all: pyproject.toml uv.lock | $(UV)
 	$(UV) sync --quiet --frozen --inexact --all-extras
 	$(RUN) cli.embedded.environment
-	@.venv/bin/python -m pipeline.java --check || $(UV) sync --quiet --frozen --inexact --all-extras --group java
+	@.venv/bin/python -m pipeline.java || $(UV) sync --quiet --frozen --inexact --all-extras --group java
 	@touch $@ .venv/.local

@@ -1,0 +1,63 @@
+"""How long a function takes from its first import to being ready, against the least that any of them must pay.
+
+Ready means: the handler's module is imported as Lambda imports it, with its clients made. The baseline, in the same run
+and the same kind of fresh process, is `import boto3` and a DynamoDB client. Rounds alternate, so that a noisy machine
+disturbs both alike.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+from bench.report import Result, write
+
+ROUNDS = 5
+THIN_TARGET = 1.3
+FULL_TARGET = 1.6
+FULL_ROUTES = {"table_version", "table_metadata", "query_table"}
+ROOT = Path(__file__).parents[1]
+BASELINE = "import boto3\nboto3.client('dynamodb', region_name='eu-west-1')"
+# What Lambda sets: with these, a handler makes its clients at import, and traces.
+ENVIRONMENT = {
+    "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
+    "AWS_SECRET_ACCESS_KEY": "example",
+    "AWS_REGION": "eu-west-1",
+    "AWS_LAMBDA_FUNCTION_NAME": "bench",
+    "LAMBDA_TASK_ROOT": str(ROOT),
+    "SLUICE_STORAGE_ROLE_ARN": "arn:aws:iam::000000000000:role/bench",
+    "PYTHONPATH": str(ROOT),
+    "PATH": os.environ["PATH"],
+    "HOME": os.environ.get("HOME", "/"),
+}
+
+
+def seconds(code: str) -> float:
+    timed = f"import time\nstarted = time.perf_counter()\n{code}\nprint(time.perf_counter() - started)"
+    done = subprocess.run(
+        [sys.executable, "-c", timed], env=ENVIRONMENT, capture_output=True, text=True, check=True
+    )
+    return float(done.stdout)
+
+
+def main() -> None:
+    routes = sorted(path.stem for path in (ROOT / "handlers").glob("*.py") if not path.stem.startswith("_"))
+    cases = {"boto3 + DynamoDB client": BASELINE} | {route: f"import handlers.{route}" for route in routes}
+    for code in cases.values():
+        seconds(code)  # the first run writes bytecode and warms the disk's cache
+    times: dict[str, list[float]] = {name: [] for name in cases}
+    for _ in range(ROUNDS):
+        for name, code in cases.items():
+            times[name].append(seconds(code))
+    baseline, *functions = times.items()
+    results = [Result(baseline[0], round(statistics.median(baseline[1]) * 1000, 1), "ms", None, None)]
+    for route, measured in functions:
+        ratio = statistics.median(own / base for own, base in zip(measured, baseline[1], strict=True))
+        target = FULL_TARGET if route in FULL_ROUTES else THIN_TARGET
+        results.append(Result(route, round(ratio, 2), "x baseline", target, ratio <= target))
+    write("cold", results)
+
+
+if __name__ == "__main__":
+    main()

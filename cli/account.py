@@ -1,0 +1,109 @@
+"""The AWS account that a command works on: the one in the environment, as every AWS tool finds it.
+
+Options of the command line win over the environment. What the functions would use is built from the same
+`core.settings.Settings`, so that the doctor sees what they see. `explain` puts a failure of AWS in one sentence.
+"""
+
+import os
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from botocore import exceptions
+
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from botocore.session import Session
+
+    from core.catalog.admin import CatalogAdmin
+    from core.storage.session import Storage
+
+
+@dataclass(frozen=True)
+class Account:
+    catalog: str | None = None
+    region_option: str | None = None
+    endpoint_url: str | None = None
+    profile: str | None = None
+
+    @cached_property
+    def session(self) -> "Session":
+        from botocore.session import Session
+
+        session = Session(profile=self.profile)
+        if region := self.region_option or os.environ.get("AWS_REGION"):
+            session.set_config_variable("region", region)
+        return session
+
+    @property
+    def region(self) -> str:
+        region: str | None = self.session.get_config_variable("region")
+        if region is None:
+            raise exceptions.NoRegionError
+        return region
+
+    @cached_property
+    def settings(self) -> Settings:
+        chosen = {
+            "SLUICE_CATALOG_TABLE": self.catalog,
+            "AWS_REGION": self.region,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_S3": self.endpoint_url,
+        }
+        return Settings.from_environment({**os.environ, **{name: value for name, value in chosen.items() if value}})
+
+    def client(self, service: str, **options: Any) -> Any:
+        """A client of a service. The options are those of botocore's `Config`."""
+        from botocore.config import Config
+
+        config = Config(connect_timeout=5, read_timeout=20, retries={"mode": "standard"}, **options)
+        return self.session.create_client(
+            service, region_name=self.region, endpoint_url=self.endpoint_url, config=config
+        )
+
+    def admin(self) -> "CatalogAdmin":
+        from core.catalog.admin import CatalogAdmin
+
+        return CatalogAdmin(self.client("dynamodb"), self.settings.catalog_table)
+
+    def storage(self) -> "Storage":
+        from core.storage.roles import StorageRoles
+        from core.storage.session import Storage
+
+        return Storage(StorageRoles(lambda: self.client("sts")), self.settings, self.session)
+
+
+_CREDENTIALS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+
+
+def explain(error: exceptions.BotoCoreError | exceptions.ClientError) -> str:
+    if isinstance(error, exceptions.ClientError):
+        return _explain_answer(error)
+    match error:
+        case exceptions.NoCredentialsError():
+            return f"There are no AWS credentials: {_CREDENTIALS}."
+        case exceptions.PartialCredentialsError() | exceptions.CredentialRetrievalError():
+            return f"The AWS credentials are incomplete or cannot be read ({error}): {_CREDENTIALS}."
+        case exceptions.ProfileNotFound():
+            return f"{error}: name one of your AWS configuration with --aws-profile or AWS_PROFILE."
+        case exceptions.NoRegionError():
+            return "There is no AWS region: set AWS_REGION, or give --region."
+        case exceptions.HTTPClientError() | exceptions.EndpointConnectionError():
+            return f"AWS cannot be reached: {error}."
+    return f"The AWS client failed: {error}"
+
+
+def _explain_answer(error: exceptions.ClientError) -> str:
+    answer = error.response["Error"]
+    code, message = answer.get("Code", ""), answer.get("Message", "")
+    match code:
+        case "ResourceNotFoundException":
+            return "The catalog table does not exist in this account and region: run `sluice init` to create it."
+        case "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation":
+            return f"AWS denies {error.operation_name} to these credentials: {message}"
+        case "ExpiredToken" | "ExpiredTokenException" | "RequestExpired":
+            return "The AWS credentials have expired: sign in again."
+        case "InvalidClientTokenId" | "UnrecognizedClientException" | "InvalidAccessKeyId" | "SignatureDoesNotMatch":
+            return f"AWS does not accept these credentials ({code}): check the keys, the region and the clock."
+    return f"AWS answered {code} to {error.operation_name}: {message}"

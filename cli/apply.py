@@ -1,0 +1,196 @@
+"""From the shares a file describes to changes of the catalog: first the plan, then its execution.
+
+A plan is a list of changes in an order that works: what goes is removed before anything is added, so that a
+table may move with its id. Carrying out a plan and planning again gives an empty one.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypeAlias, TypeVar
+
+from cli.differences import Difference, differences_of
+from cli.errors import CommandError
+from cli.shares_file import RecipientEntry, ShareEntry, SharesFile, TableEntry
+from core.catalog import names
+from core.catalog.admin import CatalogAdmin
+from core.catalog.model import Grant, Recipient, Schema, Share, Table
+
+Action: TypeAlias = Literal["add", "update", "remove"]
+Kind: TypeAlias = Literal["share", "schema", "table", "recipient", "grant"]
+Arguments: TypeAlias = Mapping[str, Any]
+Named = TypeVar("Named", Share, Schema, Recipient)
+Locate: TypeAlias = Callable[[Path], str]
+"""Where a local directory lies in S3."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    action: Action
+    kind: Kind
+    name: str
+    differences: tuple[Difference, ...]
+    write: Callable[[], object] = field(repr=False, compare=False)
+
+
+def plan(
+    desired: SharesFile, admin: CatalogAdmin, *, prune: bool = False, locate: Locate | None = None
+) -> list[Change]:
+    """What must change for the catalog to hold what the file describes; with `prune`, nothing else."""
+    planner = _Planner(admin, prune=prune, locate=locate)
+    planner.shares(desired.shares)
+    if desired.recipients is not None:
+        planner.recipients(desired.recipients)
+    return [*planner.removals, *planner.additions]
+
+
+def apply_file(
+    desired: SharesFile, admin: CatalogAdmin, *, prune: bool = False, locate: Locate | None = None
+) -> list[Change]:
+    """Plan, and carry it out. Returns what was changed."""
+    changes = plan(desired, admin, prune=prune, locate=locate)
+    for change in changes:
+        change.write()
+    return changes
+
+
+def described_tables(desired: SharesFile) -> Iterator[Table]:
+    """The tables of a file that lie in S3, as the catalog would hold them."""
+    for share in desired.shares:
+        for schema in share.schemas:
+            for entry in schema.tables:
+                content = table_arguments(entry, entry.location)
+                yield Table(entry.name, schema.name, share.name, share_id="", id=entry.id or "", **content)
+
+
+def table_arguments(entry: TableEntry, location: str) -> dict[str, Any]:
+    """A table's content, under the names that the catalog has for it."""
+    return {
+        "location": location,
+        "auxiliary_locations": tuple(entry.auxiliary_locations),
+        "access_modes": tuple(entry.access_modes),
+        "history_shared": entry.history_shared,
+        "start_version": entry.start_version,
+        "staleness_seconds": round(entry.staleness_seconds, 3),  # as the catalog keeps it
+        "role_arn": entry.role_arn,
+        "external_id": entry.external_id,
+        "region": entry.region,
+    }
+
+
+class _Planner:
+    def __init__(self, admin: CatalogAdmin, *, prune: bool, locate: Locate | None) -> None:
+        self._admin = admin
+        self._prune = prune
+        self._locate = locate
+        self._current_shares = _by_key(admin.shares())
+        self.removals: list[Change] = []
+        self.additions: list[Change] = []
+
+    def shares(self, entries: Iterable[ShareEntry]) -> None:
+        obsolete = dict(self._current_shares)
+        for entry in entries:
+            self._share(entry, obsolete.pop(names.key(entry.name), None))
+        if self._prune:
+            for key, share in obsolete.items():
+                self._remove_below(share.name, self._admin.schemas(share.name), self._admin.tables(share.name))
+                self._remove("share", share.name, partial(self._admin.remove_share, share.name))
+                del self._current_shares[key]
+
+    def _share(self, entry: ShareEntry, current: Share | None) -> None:
+        _check_id("share", entry.name, entry.id, current)
+        arguments = {
+            "display_name": entry.display_name,
+            "comment": entry.comment,
+            "properties": entry.properties,
+        }
+        put = partial(self._admin.put_share, entry.name, share_id=entry.id)
+        self._put("share", entry.name, current, arguments, put)
+        obsolete_schemas = _by_key(self._admin.schemas(current.name)) if current else {}
+        obsolete_tables = {
+            (names.key(table.schema), names.key(table.name)): table
+            for table in (self._admin.tables(current.name) if current else ())
+        }
+        for schema in entry.schemas:
+            schema_key = names.key(schema.name)
+            current_schema = obsolete_schemas.pop(schema_key, None)
+            put_schema = partial(self._admin.put_schema, entry.name, schema.name)
+            self._put("schema", f"{entry.name}.{schema.name}", current_schema, {}, put_schema)
+            for table in schema.tables:
+                current_table = obsolete_tables.pop((schema_key, names.key(table.name)), None)
+                self._table(entry.name, schema.name, table, current_table)
+        self._remove_below(entry.name, obsolete_schemas.values(), obsolete_tables.values())
+
+    def _table(self, share: str, schema: str, entry: TableEntry, current: Table | None) -> None:
+        name = f"{share}.{schema}.{entry.name}"
+        _check_id("table", name, entry.id, current)
+        arguments = table_arguments(entry, self._location(entry))
+        put = partial(self._admin.put_table, share, schema, entry.name, table_id=entry.id)
+        self._put("table", name, current, arguments, put)
+
+    def _location(self, entry: TableEntry) -> str:
+        if entry.directory is None:
+            return entry.location
+        if self._locate is None:
+            raise CommandError(f"{entry.location} is a local directory: only `sluice serve` shares these.")
+        return self._locate(entry.directory)
+
+    def recipients(self, entries: Iterable[RecipientEntry]) -> None:
+        obsolete = _by_key(self._admin.recipients())
+        for entry in entries:
+            current = obsolete.pop(names.key(entry.name), None)
+            put = partial(self._admin.put_recipient, entry.name)
+            self._put("recipient", entry.name, current, {"comment": entry.comment}, put)
+            self._grants(entry, current)
+        for recipient in obsolete.values():
+            self._remove("recipient", recipient.name, partial(self._admin.remove_recipient, recipient.name))
+
+    def _grants(self, entry: RecipientEntry, current: Recipient | None) -> None:
+        wanted = {names.key(share): share for share in entry.shares}
+        grants = current.grants if current else ()
+        held = {names.key(grant.share): grant.share for grant in grants if self._holds(grant)}
+        for key, share in wanted.items():
+            if key not in held:
+                self._put("grant", f"{entry.name} {share}", None, {}, partial(self._admin.grant, entry.name, share))
+        for key, share in held.items():
+            if key not in wanted:
+                revoke = partial(self._admin.revoke, entry.name, share)
+                self._remove("grant", f"{entry.name} {share}", revoke)
+
+    def _holds(self, grant: Grant) -> bool:
+        """Not if its share is gone, goes by this plan, or was removed and made anew under its name."""
+        share = self._current_shares.get(names.key(grant.share))
+        return share is not None and share.id == grant.share_id
+
+    def _put(
+        self, kind: Kind, name: str, current: object | None, arguments: Arguments, put: Callable[..., object]
+    ) -> None:
+        differences = tuple(differences_of(current, arguments))
+        if current is None or differences:
+            action: Action = "add" if current is None else "update"
+            self.additions.append(Change(action, kind, name, differences, partial(put, **arguments)))
+
+    def _remove(self, kind: Kind, name: str, remove: Callable[[], object]) -> None:
+        if self._prune:
+            self.removals.append(Change("remove", kind, name, (), remove))
+
+    def _remove_below(self, share: str, schemas: Iterable[Schema], tables: Iterable[Table]) -> None:
+        for table in tables:
+            remove = partial(self._admin.remove_table, share, table.schema, table.name)
+            self._remove("table", table.full_name, remove)
+        for schema in schemas:
+            remove_schema = partial(self._admin.remove_schema, share, schema.name)
+            self._remove("schema", f"{share}.{schema.name}", remove_schema)
+
+
+def _check_id(kind: Kind, name: str, wanted: str | None, current: Share | Table | None) -> None:
+    if wanted and current and wanted != current.id:
+        raise CommandError(
+            f"The {kind} '{name}' has the id {current.id} in the catalog, not {wanted}. An id never changes: "
+            f"leave it out of the file, or remove the {kind} first."
+        )
+
+
+def _by_key(entries: Iterable[Named]) -> dict[str, Named]:
+    return {names.key(entry.name): entry for entry in entries}

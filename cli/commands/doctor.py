@@ -1,0 +1,79 @@
+"""`sluice doctor`: what works, what does not, and what to do about it."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from cli.account import Account
+from cli.commands.common import Json, account_of, table_name
+from cli.doctor.checks import Finding, Status
+from cli.output import Output
+from core.catalog.model import Table
+
+SIGNS = {Status.PASSED: ("✓", "green"), Status.FAILED: ("✗", "red"), Status.NOT_RUN: ("-", "dim")}
+
+
+def doctor(
+    context: typer.Context,
+    tables: Annotated[
+        list[str] | None, typer.Argument(metavar="[SHARE.SCHEMA.TABLE]...", help="Only these tables; else all.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Check the account, the catalog and the tables, and say what to do for each failure.
+
+    The account: region, clock, credentials, catalog. If these pass, each table: location, bucket, role, log, features,
+    signed-url (one of its files is really opened). Exit code 1 if anything failed.
+
+    Example: sluice doctor sales.retail.orders
+    """
+    output = Output(as_json=as_json)
+    names = [table_name(name) for name in tables or ()]
+    findings = []
+    for finding in _examine(account_of(context), names):
+        findings.append(finding)
+        if not as_json:
+            show_finding(finding, output.print)
+    if as_json:
+        output.document([asdict(finding) for finding in findings])
+    if any(finding.status is Status.FAILED for finding in findings):
+        raise typer.Exit(1)
+
+
+def refused(tables: Iterable[Table], account: Account, output: Output) -> int:
+    """Run the tables' checks before they are added; what failed is shown on stderr. Returns how many checks did."""
+    from cli.doctor.table import check_tables
+
+    failed = [finding for finding in check_tables(tables, account) if finding.status is Status.FAILED]
+    for finding in failed:
+        show_finding(finding, output.note)
+    return len(failed)
+
+
+def _examine(account: Account, names: list[tuple[str, str, str]]) -> Iterator[Finding]:
+    from cli.doctor.account import AccountChecks
+
+    failed = False
+    for finding in AccountChecks(account).run():
+        failed = failed or finding.status is Status.FAILED
+        yield finding
+    if failed:
+        return
+    from cli.doctor.table import check_tables
+
+    admin = account.admin()
+    if names:
+        yield from check_tables([admin.table(*name) for name in names], account)
+    else:
+        yield from check_tables((table for share in admin.shares() for table in admin.tables(share.name)), account)
+
+
+def show_finding(finding: Finding, show: Callable[[Text], None]) -> None:
+    sign, style = SIGNS[finding.status]
+    line = Text.assemble((sign, style), f" {finding.subject} ", (finding.check, "bold"), f": {finding.detail}")
+    if finding.remedy:
+        line.append(f"\n  → {finding.remedy}")
+    show(line)

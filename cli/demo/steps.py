@@ -1,0 +1,64 @@
+"""The demo's story: each step is shown while it runs, then told in one line with the time it took."""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from cli.output import Output
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+TITLE_WIDTH = 52
+
+
+@dataclass(slots=True)
+class Step:
+    title: str
+    result: str = ""
+    seconds: float = 0.0
+    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
+
+
+class Story:
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._steps: list[Step] = []
+
+    @contextlib.contextmanager
+    def step(self, title: str) -> Iterator[Step]:
+        step = Step(title)
+        started = time.perf_counter()
+        with Console(stderr=True).status(title) as status:
+            step.progress = lambda text: status.update(f"{title}: {text}")
+            yield step
+        step.seconds = round(time.perf_counter() - started, 2)
+        self._steps.append(step)
+        if not self._output.as_json:
+            line = Text.assemble(("✓ ", "bold green"), title.ljust(TITLE_WIDTH), (f"{step.seconds:6.2f} s  ", "dim"))
+            self._output.print(line + Text(step.result, style="bold"))
+
+    def rows(self, frame: "DataFrame", title: str) -> None:
+        if self._output.as_json:
+            return
+        table = Table(title=title, title_justify="left", header_style="bold")
+        for column, kind in frame.dtypes.items():
+            table.add_column(str(column), justify="right" if kind.kind in "if" else "left")
+        for row in frame.itertuples(index=False):
+            table.add_row(*map(str, row))
+        self._output.print(table)
+
+    def end(self, **facts: Any) -> None:
+        """With `--json`, the whole story is one document."""
+        if self._output.as_json:
+            steps = [{"step": step.title, "result": step.result, "seconds": step.seconds} for step in self._steps]
+            self._output.document({"steps": steps, **facts})
+        else:
+            seconds = sum(step.seconds for step in self._steps)
+            self._output.print(f"Shared and read in {seconds:.1f} s.")

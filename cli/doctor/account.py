@@ -1,0 +1,61 @@
+"""The checks of the account: can it be reached, as whom, with which clock, and is the catalog there?"""
+
+import time
+from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
+
+from botocore import UNSIGNED
+from botocore.exceptions import ClientError, NoRegionError
+
+from cli.account import Account
+from cli.doctor.checks import CheckFailedError, Finding, run_checks
+
+# SigV4 tolerates 5 minutes; a clock that is a minute off drifts there.
+MAX_CLOCK_SKEW_SECONDS = 60
+
+
+class AccountChecks:
+    def __init__(self, account: Account, *, now: Callable[[], float] = time.time) -> None:
+        self._account = account
+        self._now = now
+
+    def run(self) -> Iterator[Finding]:
+        checks = [
+            ("region", self._region),
+            ("clock", self._clock),  # before the credentials: a wrong clock makes good keys look bad
+            ("credentials", self._credentials),
+            ("catalog", self._catalog),
+        ]
+        return run_checks("account", checks)
+
+    def _region(self) -> str:
+        try:
+            return self._account.region
+        except NoRegionError as error:
+            raise CheckFailedError("no region is set", "Set AWS_REGION, or give --region.") from error
+
+    def _clock(self) -> str:
+        """AWS refuses a request without a signature, and tells the time with it."""
+        sts = self._account.client("sts", signature_version=UNSIGNED)
+        try:
+            answer = sts.get_caller_identity()
+        except ClientError as error:  # the usual case: AWS refuses a caller without a signature, and tells the time
+            answer = error.response
+        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+        if date is None:
+            raise CheckFailedError("the endpoint does not tell the time", "Check --endpoint-url: is it AWS?")
+        skew = self._now() - parsedate_to_datetime(date).timestamp()
+        if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
+            raise CheckFailedError(
+                f"this clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} AWS's",
+                "Set the clock (NTP): AWS refuses signatures that are 5 minutes off.",
+            )
+        return f"{abs(skew):.0f} s off"
+
+    def _credentials(self) -> str:
+        identity = self._account.client("sts").get_caller_identity()
+        return str(identity["Arn"])
+
+    def _catalog(self) -> str:
+        shares = self._account.admin().shares()
+        return f"{self._account.settings.catalog_table}: {len(shares)} shares"

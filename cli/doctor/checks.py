@@ -1,0 +1,65 @@
+"""What a check is: a function that says what it found, or raises why it failed.
+
+The checks of one subject build on each other: after the first failure the rest is not run, because its findings
+would only be consequences.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from cli.account import explain
+
+
+class Status(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_RUN = "not run"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    subject: str
+    check: str
+    status: Status
+    detail: str
+    remedy: str | None = None
+
+
+class CheckFailedError(Exception):
+    def __init__(self, detail: str, remedy: str) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.remedy = remedy
+
+
+class NothingToCheckError(Exception):
+    """There is nothing that the check could look at."""
+
+
+Check: TypeAlias = tuple[str, Callable[[], str]]
+
+
+def run_checks(subject: str, checks: Sequence[Check]) -> Iterator[Finding]:
+    for index, (name, check) in enumerate(checks):
+        finding = _run(subject, name, check)
+        yield finding
+        if finding.status is Status.FAILED:
+            for later, _ in checks[index + 1 :]:
+                yield Finding(subject, later, Status.NOT_RUN, f"because '{name}' failed")
+            return
+
+
+def _run(subject: str, name: str, check: Callable[[], str]) -> Finding:
+    try:
+        return Finding(subject, name, Status.PASSED, check())
+    except NothingToCheckError as error:
+        return Finding(subject, name, Status.NOT_RUN, str(error))
+    except CheckFailedError as error:
+        return Finding(subject, name, Status.FAILED, error.detail, error.remedy)
+    except (BotoCoreError, ClientError) as error:
+        remedy = "Put right what AWS says, then run the doctor again."
+        return Finding(subject, name, Status.FAILED, explain(error), remedy)

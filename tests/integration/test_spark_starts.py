@@ -1,0 +1,20 @@
+"""The Spark that `make` sets up runs, with a Java of its own finding and Python workers of this environment."""
+
+import sys
+
+import pytest
+
+from pipeline.session import local_session
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_local_session_runs_python_code_of_this_environment() -> None:
+    spark = local_session("sluice-test")
+    try:
+        interpreters = (
+            spark.sparkContext.parallelize(range(4), 2).map(lambda _: sys.executable).distinct().collect()
+        )
+        assert interpreters == [sys.executable]
+        assert spark.range(1000).selectExpr("sum(id)").first()[0] == 499_500
+    finally:
+        spark.stop()

@@ -1,0 +1,51 @@
+"""The command in this process, on an account that exists only in memory."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from moto import mock_aws
+
+from cli.account import Account
+from cli.main import run
+from core.catalog.admin import CatalogAdmin
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+Sluice = Callable[..., Result]
+
+
+@pytest.fixture
+def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Sluice]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    monkeypatch.setenv("SLUICE_ENDPOINT", "https://sharing.example/delta-sharing")
+
+    def call(*arguments: str) -> Result:
+        capsys.readouterr()
+        code = run(arguments)
+        captured = capsys.readouterr()
+        return Result(code, captured.out, captured.err)
+
+    with mock_aws():
+        yield call
+
+
+@pytest.fixture
+def catalog(sluice: Sluice) -> CatalogAdmin:
+    """The catalog that the command works on, just initialised."""
+    assert sluice("init").code == 0
+    return Account().admin()
