@@ -1,9 +1,8 @@
 """GET …/tables/{table}/version, and its deprecated twin HEAD …/tables/{table}: the version, in a header."""
 
-from core.api.response import Response
+from core.api.response import VERSION_HEADER, Response
 from core.runtime.function import function
 from core.sharing.call import Call
-from core.sharing.metadata import VERSION_HEADER
 
 
 def handle(call: Call) -> Response:

@@ -16,8 +16,8 @@ from cli.demo.steps import Story
 from cli.errors import CommandError
 from cli.output import Output
 from cli.serve.session import RunningServer, ServeOptions, running_server
-from cli.serve.signals import until_stopped
 from cli.shares_file import load
+from cli.signals import until_stopped
 
 TRIPS = "demo.europe.trips"
 LIMIT = 5

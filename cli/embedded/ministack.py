@@ -19,6 +19,7 @@ from typing import BinaryIO
 
 from cli.embedded.environment import ministack_python
 from cli.errors import CommandError
+from cli.signals import uninterrupted
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
@@ -53,8 +54,9 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
         port = _free_port()
         aws = EmbeddedAws(f"http://127.0.0.1:{port}", "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
         log = stack.enter_context((home / "ministack.log").open("wb"))
-        process = _start(python, home, _environment(home, port, aws, persist=data is not None), log)
-        stack.callback(_stop, process)
+        with uninterrupted():
+            process = _start(python, home, _environment(home, port, aws, persist=data is not None), log)
+            stack.callback(_stop, process)
         _wait_until_ready(process, aws, home / "ministack.log")
         yield aws
 
@@ -130,10 +132,10 @@ def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: P
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
-    if process.poll() is None:
+    with uninterrupted():
         process.terminate()
         try:
             process.wait(STOP_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-    process.wait()
+            process.wait()

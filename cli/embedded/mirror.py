@@ -113,8 +113,9 @@ def _stable_name(directory: Path) -> str:
 
 def _files(directory: Path) -> dict[str, Stamp]:
     """All regular files, listed with the log first. Links could lead outside the table: they are left out."""
-    log = dict(_walk(directory / LOG, f"{LOG}/"))
-    return log | dict(_walk(directory, "", without=LOG))
+    log = directory / LOG
+    commits = {} if log.is_symlink() else dict(_walk(log, f"{LOG}/"))
+    return commits | dict(_walk(directory, "", without=LOG))
 
 
 def _walk(directory: Path, prefix: str, without: str | None = None) -> Iterator[tuple[str, Stamp]]:

@@ -17,8 +17,8 @@ from cli.private_file import write_private
 from cli.serve.gateway import HttpAnswer, HttpRequest
 from cli.serve.routes import PREFIX
 from cli.serve.session import RunningServer, ServeOptions, running_server
-from cli.serve.signals import until_stopped
 from cli.shares_file import SharesFile
+from cli.signals import until_stopped
 from core.catalog.admin import CatalogAdmin
 
 HEEDED = ("host", "port", "endpoint")

@@ -12,6 +12,7 @@ from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedErro
 
 JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
+VERSION_HEADER = "Delta-Table-Version"
 
 
 @dataclass(slots=True)

@@ -15,8 +15,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def check_version(log: Log, version: int) -> None:
     if version > log.version:
         raise MalformedRequestError(
-            f"Cannot load table version {version} as it does not exist. "
-            f"The latest available version is {log.version}."
+            f"Cannot load table version {version} as it does not exist. The latest available version is {log.version}."
         )
     if version < log.earliest_version:
         raise MalformedRequestError(

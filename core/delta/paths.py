@@ -15,9 +15,7 @@ ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
 
 def relative_key(path: str) -> str:
     if ABSOLUTE.match(path):
-        raise UnsupportedOperationError(
-            "Table contains absolute paths and cannot be shared through delta sharing"
-        )
+        raise UnsupportedOperationError("Table contains absolute paths and cannot be shared through delta sharing")
     if "%" not in path:
         return path
     try:

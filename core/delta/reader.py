@@ -51,6 +51,5 @@ def judge(storage: StorageSession, version: int) -> None:
         )
     except Exception as error:  # whatever it raises, with paths in the text: that is for the log only
         raise MalformedRequestError(
-            "The table's transaction log cannot be read: "
-            "it is damaged, or needs what this server does not support."
+            "The table's transaction log cannot be read: it is damaged, or needs what this server does not support."
         ) from error

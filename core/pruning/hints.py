@@ -39,14 +39,11 @@ def compile_hints(
     expression = parse_json_hints(json_predicate_hints) if json_predicate_hints else None
     if expression is None:
         return None
-    partitions = {
-        name.lower(): (name, value_type) for name, value_type in _types(schema_string, partition_columns)
-    }
+    partitions = {name.lower(): (name, value_type) for name, value_type in _types(schema_string, partition_columns)}
     used = {
         column: partitions[column.name.lower()]
         for column in _columns(expression)
-        if column.name.lower() in partitions
-        and comparable(column.value_type, partitions[column.name.lower()][1])
+        if column.name.lower() in partitions and comparable(column.value_type, partitions[column.name.lower()][1])
     }
     if not used:
         return None

@@ -1,15 +1,15 @@
 """A table's metadata: an answer of its own, and what every other answer about the table begins with."""
 
+import core.delta.reader  # noqa: F401 - brings deltalake while Lambda starts the function, not in a request
 from core.api.capabilities import FILE_ID_HASH_HEADER, HEADER, PARQUET, Capabilities
 from core.api.lines import PROTOCOL_LINE, metadata_line
 from core.api.metadata import MetadataRequest
-from core.api.response import Response, ndjson_response
+from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.catalog.model import Table
 from core.delta.snapshot import Snapshot
 from core.errors import UnsupportedOperationError
 from core.sharing.tables import SharedTables
 
-VERSION_HEADER = "Delta-Table-Version"
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 
 

@@ -14,8 +14,8 @@ from core.api.lines import end_stream_line, file_line
 from core.api.query import QueryRequest
 from core.api.response import Response, ndjson_response
 from core.catalog.model import Table
-from core.delta.snapshot import Add, Snapshot
 from core.delta.paths import object_key
+from core.delta.snapshot import Add, Snapshot
 from core.errors import InvalidParameterError, UnsupportedOperationError
 from core.pruning.hints import compile_hints
 from core.sharing.call import Observed

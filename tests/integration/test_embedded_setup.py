@@ -269,11 +269,21 @@ def test_links_unfinished_files_and_checksums_are_left_out(copies, tmp_path):
     (outside / "file").write_text("secret")
     append(table, 0)
     (table / "link-to-directory").symlink_to(outside)
+    (table / "_delta_log" / "link-to-directory").symlink_to(outside)
     (table / "link-to-file").symlink_to(outside / "file")
     (table / ".part.crc").touch()
     os.mkfifo(table / "pipe")
     copies.mirror.add(table)
     assert {Path(name).suffix for name in copies.written} == {".parquet", ".json"}
+
+
+def test_a_log_that_is_a_link_is_left_out(copies, tmp_path):
+    outside, table = tmp_path / "outside", tmp_path / "table"
+    append(outside, 0)
+    table.mkdir()
+    (table / "_delta_log").symlink_to(outside / "_delta_log")
+    copies.mirror.add(table)
+    assert copies.written == []
 
 
 def test_a_table_that_cannot_be_read_is_tried_again_and_does_not_stop_the_others(copies, tmp_path, caplog, monkeypatch):

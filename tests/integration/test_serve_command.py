@@ -160,6 +160,25 @@ def test_a_signal_ends_everything_it_started(tmp_path, signals):
         assert running.process.stderr.read() == ""
 
 
+def test_a_signal_while_the_emulator_starts_ends_that_too(tmp_path):
+    """The emulator here is a script that stops the command which started it, and never gets ready."""
+    pretender = tmp_path / "python"
+    pretender.write_text('#!/bin/sh\necho $$ > "$PIDFILE"\nkill -TERM $PPID\nexec sleep 600\n')
+    pretender.chmod(0o755)
+    done = subprocess.run(
+        command("--port", "0"),
+        cwd=tmp_path,
+        env=environment(PIDFILE=str(tmp_path / "pid"), **{OVERRIDE: str(pretender)}),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
 def test_kept_state_is_there_at_the_next_run_and_the_old_token_is_not(folder):
     with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
         old_profile = (folder / "sluice.share").read_text()

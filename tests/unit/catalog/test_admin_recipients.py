@@ -125,9 +125,9 @@ def test_a_recipient_has_a_bounded_number_of_grants(world, monkeypatch):
 
 
 def test_more_grants_than_one_transaction_holds_for_all_tokens_are_refused_in_words(world, monkeypatch):
-    monkeypatch.setattr(store, "WRITE_BYTES", 2000)
     world.share("a")
     tokens = [world.recipient("ann") for _ in range(5)]
+    monkeypatch.setattr(store, "WRITE_BYTES", 2000)
     with pytest.raises(LimitError, match="fewer grants or tokens"):
         world.admin.grant("ann", "a")
     assert [visible(world, token) for token in tokens] == [[]] * 5

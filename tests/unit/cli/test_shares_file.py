@@ -47,6 +47,12 @@ refreshTokenTtlMs: 3600000
 """
 
 
+TOO_NEW = (
+    "The 'version' in the server config is 2 which is too new. The current release supports version 1 and below. "
+    "Please upgrade to a newer release."
+)
+
+
 def write(folder: Path, text: str, name: str = "shares.yaml") -> Path:
     path = folder / name
     path.write_text(dedent(text))
@@ -141,8 +147,7 @@ def test_a_key_without_a_value_counts_as_absent(tmp_path):
         ("version: 0", "1: version: 'version' must be greater than 0"),
         (
             "version: 2",
-            "1: version: The 'version' in the server config is 2 which is too new. The current release supports "
-            "version 1 and below. Please upgrade to a newer release.",
+            f"1: version: {TOO_NEW}",
         ),
         ("version: '1'", "1: version: must be a whole number"),
         ("- version: 1", "1: must be a mapping of keys to values"),
@@ -183,10 +188,16 @@ def test_a_key_without_a_value_counts_as_absent(tmp_path):
             "version: 1\nshares:\n- name: s\n  schemas:\n  - name: c\n  - name: C",
             "6: shares[0].schemas[1].name: 'C' is already used on line 5",
         ),
-        ("version: 1\nauthorization: {}", "2: authorization.bearerToken: 'bearerToken' in 'authorization' must be provided"),
+        (
+            "version: 1\nauthorization: {}",
+            "2: authorization.bearerToken: 'bearerToken' in 'authorization' must be provided",
+        ),
         ("version: 1\nport: 70000", "2: port: must be at most 65535"),
         ("version: 1\nstalenessAcceptable: 'yes'", "2: stalenessAcceptable: must be true or false"),
-        ("version: 1\nrecipients:\n- {name: acme, shares: [x]}", "3: recipients[0].shares[0]: the file has no share 'x'"),
+        (
+            "version: 1\nrecipients:\n- {name: acme, shares: [x]}",
+            "3: recipients[0].shares[0]: the file has no share 'x'",
+        ),
         ("version: 1\nrecipients:\n- shares: []", "3: recipients[0].name: 'name' in a recipient must be provided"),
         (
             "version: 1\nrecipients:\n- {name: acme}\n- {name: ACME}",
@@ -195,14 +206,14 @@ def test_a_key_without_a_value_counts_as_absent(tmp_path):
         ("version: 1\nshares: [", "3: did not find expected node content"),
         ("version: 1\nhost: *nowhere", "2: found undefined alias"),
         ("version: 1\n---\nversion: 1", "2: but found another document"),
-        ("version: 1\nhost: !!python/object:os.system x", "2: could not determine a constructor for the tag 'tag:yaml.org,2002:python/object:os.system'"),
+        ("version: 1\nhost: !shell rm", "2: could not determine a constructor for the tag '!shell'"),
         ("version: 1\nhost: !!bool x", "2: not a valid bool"),
         ("version: 1\nhost: !!set {x}", "2: the tag tag:yaml.org,2002:set is not supported"),
         ("version: 1\n[a]: b", "2: a key must be plain text"),
         ("version: 1\nhost: \x07", "2: a control character, which YAML does not allow"),
         ("version: 1\nshares: &a [*a]", "2: nested too deeply"),
     ],
-)  # fmt: skip
+)
 def test_an_error_of_a_file_names_line_and_key(tmp_path, text, expected):
     assert problems(tmp_path, text) == [f"shares.yaml:{expected}"]
 
@@ -316,8 +327,8 @@ def test_a_file_of_another_kind_is_refused(tmp_path, name):
 def test_a_file_that_cannot_be_read_is_an_error_and_no_traceback(tmp_path):
     with pytest.raises(CommandError, match=r"shares\.yaml: No such file or directory"):
         load(tmp_path / "shares.yaml")
+    (tmp_path / "folder.yaml").mkdir()
     with pytest.raises(CommandError, match="Is a directory"):
-        (tmp_path / "folder.yaml").mkdir()
         load(tmp_path / "folder.yaml")
     (tmp_path / "latin.yaml").write_bytes(b"version: 1 # \xe4")
     with pytest.raises(CommandError, match="not UTF-8"):

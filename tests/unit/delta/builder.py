@@ -158,9 +158,7 @@ class TableInS3:
     def storage(self, access_key_id: str | None = None) -> StorageSession:
         return StorageSession(
             location=self.location,
-            credentials=Credentials(
-                access_key_id or self._aws.access_key_id, self._aws.secret_access_key, None, 2**33
-            ),
+            credentials=Credentials(access_key_id or self._aws.access_key_id, self._aws.secret_access_key, None, 2**33),
             region=self._aws.region,
             endpoint_url=self._aws.endpoint_url,
             path_style=True,

@@ -17,9 +17,7 @@ def log_of(times: dict[str, int]):
 
 
 THREE_DAYS = log_of({name(0): DAY, name(1): 2 * DAY, name(2): 3 * DAY})
-TRUNCATED = log_of(
-    {name(3): DAY, name(4): 2 * DAY, name(4, "checkpoint.parquet"): 2 * DAY, name(5): 3 * DAY}
-)
+TRUNCATED = log_of({name(3): DAY, name(4): 2 * DAY, name(4, "checkpoint.parquet"): 2 * DAY, name(5): 3 * DAY})
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-from core.delta.log import latest_log, later_log, list_log
+import pytest
+
+from core.delta.log import later_log, latest_log, list_log
 from core.errors import MalformedRequestError, TableFilesError
 from core.storage.location import S3Location
 from tests.unit.delta.builder import MemoryObjects, name
-
-import pytest
 
 TABLE = S3Location("bucket", "some/table")
 

@@ -1,7 +1,8 @@
-"""How a command that runs until it is stopped is stopped: the first signal unwinds it, later ones wait for that."""
+"""How a command is stopped: the first signal unwinds what it started, and nothing interrupts a decisive moment."""
 
 import contextlib
 import signal
+import threading
 from collections.abc import Iterator
 from types import FrameType
 
@@ -29,3 +30,20 @@ def until_stopped() -> Iterator[None]:
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
+
+
+@contextlib.contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Signals wait until the end of the block, so that a process cannot start without someone who will end it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # Python runs signal handlers in the main thread only
+        return
+    came: list[int] = []
+    previous = {number: signal.signal(number, lambda number, _: came.append(number)) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+        for number in came:
+            signal.raise_signal(number)

@@ -1,0 +1,286 @@
+"""The catalog against a plain model: whatever its owner does, each recipient sees what the model says."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from core.catalog.errors import CatalogError
+from core.catalog.tokens import sha256
+from core.errors import UnauthenticatedError
+from tests.unit.catalog.listers import LISTERS
+from tests.unit.catalog.world import World, moto_client, page
+
+SHARES = ["sales", "Straße"]
+SCHEMAS = ["one", "one-more"]
+TABLES = ["t", "T" * 150]
+RECIPIENTS = ["ann", "Bob@x.org"]
+
+
+def spelled(names: list[str]) -> st.SearchStrategy[str]:
+    return st.builds(lambda name, spell: spell(name), st.sampled_from(names), st.sampled_from([str.upper, str.lower]))
+
+
+shares, schemas, tables, recipients = map(spelled, (SHARES, SCHEMAS, TABLES, RECIPIENTS))
+
+
+@dataclass
+class ShareModel:
+    id: str
+    schemas: dict[str, set[str]] = field(default_factory=dict)
+
+    def tables(self) -> set[tuple[str, str]]:
+        return {(schema, table) for schema, tables in self.schemas.items() for table in tables}
+
+
+@dataclass
+class RecipientModel:
+    grants: dict[str, str] = field(default_factory=dict)
+    tokens: dict[str, float] = field(default_factory=dict)
+    """The end of each token that was ever issued."""
+
+
+def fold(name: str) -> str:
+    return name.casefold()
+
+
+class CatalogAndModel(RuleBasedStateMachine):
+    client: object
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.world = World(self.client)
+        self.admin = self.world.admin
+        self.catalog = self.world.catalog(cache_seconds=5)
+        self.shares: dict[str, ShareModel] = {}
+        self.recipients: dict[str, RecipientModel] = {}
+        self.dead: set[str] = set()
+
+    @initialize()
+    def start_with_something_to_see(self):
+        for share in SHARES:
+            self.put_share(share)
+            self.put_schema(share, SCHEMAS[0])
+            self.put_table(share, SCHEMAS[0], TABLES[0])
+        for recipient in RECIPIENTS:
+            self.put_recipient(recipient)
+            self.grant(recipient, SHARES[0])
+            self.issue_token(recipient, 100)
+        self.look()
+
+    def expect(self, possible: bool, act):
+        """Do it if the model says that it can be done; see it refused otherwise."""
+        if possible:
+            return act()
+        with pytest.raises(CatalogError):
+            act()
+        return None
+
+    @rule(share=shares)
+    def put_share(self, share):
+        made = self.admin.put_share(share)
+        assert (made.outcome == "created") == (fold(share) not in self.shares)
+        assert self.shares.setdefault(fold(share), ShareModel(made.value.id)).id == made.value.id
+
+    @rule(share=shares, cascade=st.booleans())
+    def remove_share(self, share, cascade):
+        model = self.shares.get(fold(share))
+        possible = model is not None and (cascade or not model.schemas)
+        self.expect(possible, lambda: self.admin.remove_share(share, cascade=cascade))
+        if possible:
+            del self.shares[fold(share)]
+            for recipient in self.recipients.values():
+                recipient.grants.pop(fold(share), None)
+
+    @rule(share=shares, schema=schemas)
+    def put_schema(self, share, schema):
+        model = self.shares.get(fold(share))
+        self.expect(model is not None, lambda: self.admin.put_schema(share, schema))
+        if model:
+            model.schemas.setdefault(fold(schema), set())
+
+    @rule(share=shares, schema=schemas, cascade=st.booleans())
+    def remove_schema(self, share, schema, cascade):
+        model = self.shares.get(fold(share))
+        below = None if model is None else model.schemas.get(fold(schema))
+        possible = below is not None and (cascade or not below)
+        self.expect(possible, lambda: self.admin.remove_schema(share, schema, cascade=cascade))
+        if possible:
+            del model.schemas[fold(schema)]
+
+    @rule(share=shares, schema=schemas, table=tables)
+    def put_table(self, share, schema, table):
+        model = self.shares.get(fold(share))
+        possible = model is not None and fold(schema) in model.schemas
+        self.expect(possible, lambda: self.admin.put_table(share, schema, table, location="s3://bucket/table"))
+        if possible:
+            model.schemas[fold(schema)].add(fold(table))
+
+    @rule(share=shares, schema=schemas, table=tables)
+    def remove_table(self, share, schema, table):
+        model = self.shares.get(fold(share))
+        possible = model is not None and (fold(schema), fold(table)) in model.tables()
+        self.expect(possible, lambda: self.admin.remove_table(share, schema, table))
+        if possible:
+            model.schemas[fold(schema)].remove(fold(table))
+
+    @rule(recipient=recipients)
+    def put_recipient(self, recipient):
+        self.admin.put_recipient(recipient)
+        self.recipients.setdefault(fold(recipient), RecipientModel())
+
+    @rule(recipient=recipients)
+    def remove_recipient(self, recipient):
+        model = self.recipients.pop(fold(recipient), None)
+        self.expect(model is not None, lambda: self.admin.remove_recipient(recipient))
+        if model:
+            self.dead.update(model.tokens)
+
+    @rule(recipient=recipients, share=shares)
+    def grant(self, recipient, share):
+        who, what = self.recipients.get(fold(recipient)), self.shares.get(fold(share))
+        self.expect(who is not None and what is not None, lambda: self.admin.grant(recipient, share))
+        if who and what:
+            who.grants[fold(share)] = what.id
+
+    @rule(recipient=recipients, share=shares)
+    def revoke(self, recipient, share):
+        model = self.recipients.get(fold(recipient))
+        self.expect(model is not None, lambda: self.admin.revoke(recipient, share))
+        if model:
+            model.grants.pop(fold(share), None)
+
+    @rule(recipient=recipients, lifetime=st.integers(1, 100))
+    def issue_token(self, recipient, lifetime):
+        model = self.recipients.get(fold(recipient))
+        issued = self.expect(
+            model is not None, lambda: self.admin.issue_token(recipient, lifetime_seconds=lifetime)
+        )
+        if model:
+            token, secret = issued
+            assert token.expires_at == self.world.clock.seconds + lifetime
+            model.tokens[secret] = token.expires_at
+
+    @rule(recipient=recipients, grace=st.integers(0, 30))
+    def rotate_all_tokens(self, recipient, grace):
+        model = self.recipients.get(fold(recipient))
+        issued = self.expect(
+            model is not None,
+            lambda: self.admin.rotate_token(recipient, grace_seconds=grace, lifetime_seconds=50),
+        )
+        if model:
+            latest = self.world.clock.seconds + grace
+            model.tokens = {secret: min(end, latest) for secret, end in model.tokens.items()}
+            model.tokens[issued[1]] = self.world.clock.seconds + 50
+
+    @rule(recipient=recipients)
+    def revoke_a_token(self, recipient):
+        model = self.recipients.get(fold(recipient))
+        if model is None:
+            return
+        for token in self.admin.recipient(recipient).tokens[:1]:
+            self.admin.revoke_token(recipient, token.id)
+            secret = next(secret for secret in model.tokens if sha256(secret) == token.sha256)
+            del model.tokens[secret]
+            self.dead.add(secret)
+
+    @rule(seconds=st.integers(1, 40))
+    def wait(self, seconds):
+        self.world.clock.seconds += seconds
+
+    @rule()
+    def look(self):
+        self.world.clock.seconds += 5  # whatever was cached has gone by now
+        for secret in self.dead:
+            self.check_refused(secret)
+        for model in self.recipients.values():
+            for secret, end in model.tokens.items():
+                if end <= self.world.clock.seconds:
+                    self.check_refused(secret)
+                else:
+                    self.check_sees(secret, model)
+
+    def check_refused(self, secret):
+        with pytest.raises(UnauthenticatedError):
+            self.catalog.authenticate(secret)
+
+    def check_sees(self, secret, model):
+        listed = self.catalog.list_shares(secret, page()).items
+        assert {(fold(share.name), share.id) for share in listed} == set(model.grants.items())
+        for share in SHARES:
+            granted = self.shares[fold(share)] if fold(share) in model.grants else None
+            assert (self.catalog.find_share(secret, share).share is not None) == (granted is not None)
+            for schema in SCHEMAS:
+                for table in TABLES:
+                    found = self.catalog.find_table(secret, share, schema, table).table
+                    readable = granted is not None and (fold(schema), fold(table)) in granted.tables()
+                    assert (found is not None) == readable
+            if granted is not None:
+                below = self.catalog.list_all_tables(secret, share, page()).items
+                assert {(fold(table.schema), fold(table.name)) for table in below} == granted.tables()
+                schemas = self.catalog.list_schemas(secret, share, page()).items
+                assert {fold(schema.name) for schema in schemas} == set(granted.schemas)
+
+    def teardown(self):
+        self.look()
+
+
+def test_every_recipient_sees_exactly_what_a_plain_model_says():
+    with moto_client() as client:
+        CatalogAndModel.client = client
+        run_state_machine_as_test(
+            CatalogAndModel,
+            settings=settings(
+                deadline=None,
+                max_examples=25,
+                stateful_step_count=20,
+                suppress_health_check=[HealthCheck.too_slow],
+            ),
+        )
+
+
+entry_names = st.text(st.sampled_from("abAB~#-é日\U0001f600"), min_size=1, max_size=4)
+
+
+@pytest.fixture(scope="module")
+def dynamodb():
+    with moto_client() as client:
+        yield client
+
+
+@pytest.mark.parametrize("lister_class", LISTERS)
+@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@given(data=st.data())
+def test_an_entry_that_stays_is_listed_once_whatever_comes_and_goes_between_pages(dynamodb, lister_class, data):
+    world = World(dynamodb)
+    lister = lister_class(world)
+    at_first = data.draw(st.lists(entry_names, max_size=7, unique_by=str.casefold))
+    for name in at_first:
+        lister.add(name)
+    staying, ever = {fold(name) for name in at_first}, {fold(name) for name in at_first}
+    here, seen, token = set(staying), [], None
+    for _ in range(30):
+        size = data.draw(st.integers(0, 3))
+        listing = lister.list(world.catalog(), page(size, token))
+        assert len(listing.items) <= size
+        seen += [fold(name) for name in lister.names(listing)]
+        token = listing.next_page_token
+        if token is None:
+            break
+        added = fold(data.draw(entry_names))
+        if added not in here:
+            lister.add(added)
+            here.add(added)
+            ever.add(added)
+        if removed := data.draw(st.none() | st.sampled_from(sorted(here))):
+            lister.remove(removed)
+            here.discard(removed)
+            staying.discard(removed)
+    else:
+        rest = lister.list(world.catalog(), page(500, token))
+        assert rest.next_page_token is None
+        seen += [fold(name) for name in lister.names(rest)]
+    assert len(seen) == len(set(seen))
+    assert staying <= set(seen) <= ever

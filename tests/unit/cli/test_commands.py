@@ -1,0 +1,382 @@
+"""The commands as a person or a script runs them: what they print, what they change, and their exit codes."""
+
+import io
+import json
+import stat
+from datetime import UTC, datetime
+
+import pytest
+
+from cli.main import run
+from core.catalog.reader import Catalog
+
+ORDERS = ("table", "add", "sales.retail.orders", "--location", "s3://bucket/orders", "--skip-checks")
+
+
+@pytest.fixture
+def filled(sluice, catalog):
+    """A catalog with one table in a share that `acme` may read."""
+    for command in (
+        ("share", "add", "sales"),
+        ("schema", "add", "sales.retail"),
+        ORDERS,
+        ("recipient", "add", "acme"),
+        ("grant", "acme", "sales"),
+    ):
+        assert sluice(*command).code == 0
+    return catalog
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_init_can_be_repeated(sluice):
+    assert sluice("init", "--json").json == {"catalog": "sluice-catalog", "region": "eu-central-1"}
+    assert sluice("init").code == 0
+
+
+def test_everything_that_is_added_is_listed_and_shown(sluice, filled):
+    assert [share["name"] for share in sluice("share", "list", "--json").json] == ["sales"]
+    assert sluice("share", "show", "sales", "--json").json["tables"] == ["retail.orders"]
+    assert sluice("schema", "list", "sales", "--json").json == [{"name": "retail", "share": "sales"}]
+    assert sluice("schema", "show", "SALES.Retail", "--json").json == {
+        "name": "retail",
+        "share": "sales",
+        "tables": ["orders"],
+    }
+    (table,) = sluice("table", "list", "sales", "--schema", "retail", "--json").json
+    assert table == sluice("table", "show", "sales.retail.orders", "--json").json
+    assert (table["location"], table["accessModes"]) == ("s3://bucket/orders", ["url"])
+    (recipient,) = sluice("recipient", "list", "--json").json
+    assert recipient == sluice("recipient", "show", "acme", "--json").json
+    assert recipient["shares"] == ["sales"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("share", "list"),
+        ("share", "show", "sales"),
+        ("schema", "list", "sales"),
+        ("schema", "show", "sales.retail"),
+        ("table", "list", "sales"),
+        ("table", "show", "sales.retail.orders"),
+        ("recipient", "list"),
+        ("recipient", "show", "acme"),
+    ],
+)
+def test_for_a_person_it_prints_text_on_stdout_only(sluice, filled, command):
+    result = sluice(*command)
+
+    assert (result.code, result.err) == (0, "")
+    assert {"sales", "retail", "orders", "acme"} & set(result.out.split())
+
+
+def test_what_a_person_wrote_is_never_taken_for_markup(sluice, catalog):
+    sluice("share", "add", "sales", "--comment", "[red]not red[/red]")
+
+    assert "[red]not red[/red]" in sluice("share", "list").out
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("share", "add", "sales"),
+        ("schema", "add", "SALES.retail"),
+        ORDERS,
+        ("recipient", "add", "acme"),
+    ],
+)
+def test_adding_what_is_there_already_changes_nothing_and_says_so(sluice, filled, command):
+    result = sluice(*command, "--json")
+
+    assert (result.code, result.json["outcome"]) == (0, "unchanged")
+
+
+@pytest.mark.parametrize(
+    ("command", "key"),
+    [
+        (("share", "add", "sales", "--comment", "new"), "comment"),
+        (("table", "add", "sales.retail.orders", "--location", "s3://other/orders", "--skip-checks"), "location"),
+        (("recipient", "add", "acme", "--comment", "new"), "comment"),
+    ],
+)
+def test_adding_something_else_under_a_name_that_is_taken_needs_replace(sluice, filled, command, key):
+    refused = sluice(*command)
+    replaced = sluice(*command, "--replace", "--json")
+
+    assert refused.code == 1
+    assert f"another {key}: give --replace to change it" in refused.err
+    assert (replaced.code, replaced.json["outcome"]) == (0, "updated")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("share", "show", "x"),
+        ("share", "remove", "x", "--yes"),
+        ("schema", "list", "x"),
+        ("schema", "show", "sales.x"),
+        ("schema", "add", "x.retail"),
+        ("schema", "remove", "sales.x", "--yes"),
+        ("table", "show", "sales.retail.x"),
+        ("table", "add", "sales.x.y", "--location", "s3://bucket/y", "--skip-checks"),
+        ("table", "remove", "sales.retail.x", "--yes"),
+        ("recipient", "show", "x"),
+        ("recipient", "remove", "x", "--yes"),
+        ("grant", "acme", "x"),
+        ("grant", "x", "sales"),
+        ("revoke", "acme", "x"),
+        ("token", "issue", "x"),
+        ("token", "list", "x"),
+        ("token", "revoke", "acme", "x", "--yes"),
+        ("token", "revoke", "acme", "--all", "--yes"),
+        ("token", "rotate", "acme", "x"),
+    ],
+)
+def test_what_does_not_exist_is_an_error_in_one_sentence(sluice, filled, command):
+    for_a_person = sluice(*command)
+    for_a_script = sluice(*command, "--json")
+
+    assert (for_a_person.code, for_a_script.code) == (1, 1)
+    assert for_a_person.out == ""
+    assert for_a_person.err.startswith("Error: ")
+    assert for_a_person.err.count("\n") == 1
+    assert set(for_a_script.json) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        (("table", "show", "orders"), "'orders' does not name a table: write share.schema.table."),
+        (("schema", "add", "retail"), "'retail' does not name a schema: write share.schema."),
+        (("share", "add", "a b"), "must not contain ' '"),
+        (("share", "add", "x", "--property", "novalue"), "'novalue' is not a property: write KEY=VALUE."),
+        (("table", "add", "sales.retail.x", "--location", "/data/x", "--skip-checks"), "not an S3 location: '/data/x'"),
+        (("token", "issue", "acme", "--expires", "soon"), "'soon' is not a duration: write it as 90d, 12h or 30m."),
+        (("token", "issue", "acme", "--expires", "0d"), "a token lives for 1 to"),
+        (("token", "issue", "acme", "--endpoint", "sharing.example"), "'sharing.example' is not an endpoint"),
+        (("token", "revoke", "acme"), "Name one token, or give --all."),
+        (("token", "revoke", "acme", "x", "--all"), "Name one token, or give --all."),
+    ],
+)
+def test_bad_input_is_an_error_in_one_sentence(sluice, filled, command, sentence):
+    result = sluice(*command)
+
+    assert result.code == 1
+    assert sentence in result.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("share", "remove", "sales", "--cascade"),
+        ("schema", "remove", "sales.retail", "--cascade"),
+        ("table", "remove", "sales.retail.orders"),
+        ("recipient", "remove", "acme"),
+    ],
+)
+def test_what_removes_asks_first_and_needs_yes_where_nobody_can_be_asked(sluice, filled, monkeypatch, command):
+    unasked = sluice(*command)
+    monkeypatch.setattr("sys.stdin", Terminal("n\n"))
+    refused = sluice(*command)
+    assert (unasked.code, refused.code) == (1, 1)
+    assert "run it again with --yes" in unasked.err
+    assert filled.table("sales", "retail", "orders")
+    assert filled.recipient("acme")
+
+    monkeypatch.setattr("sys.stdin", Terminal("y\n"))
+    assert sluice(*command).code == 0
+    assert sluice(*command, "--yes").code == 1
+
+
+def test_a_share_or_schema_that_is_not_empty_goes_only_with_cascade(sluice, filled):
+    assert "--cascade" in sluice("share", "remove", "sales", "--yes").err
+    assert "--cascade" in sluice("schema", "remove", "sales.retail", "--yes").err
+
+    assert sluice("schema", "remove", "sales.retail", "--yes", "--cascade").code == 0
+    assert sluice("share", "remove", "sales", "--yes").code == 0
+    assert sluice("recipient", "show", "acme", "--json").json["shares"] == []
+
+
+def test_grants_are_all_or_none_and_idempotent(sluice, filled):
+    sluice("share", "add", "ops")
+
+    assert sluice("grant", "acme", "ops", "nowhere").code == 1
+    assert sluice("recipient", "show", "acme", "--json").json["shares"] == ["sales"]
+    assert sluice("grant", "acme", "sales", "ops", "--json").json == {
+        "recipient": "acme",
+        "shares": [{"share": "sales", "outcome": "unchanged"}, {"share": "ops", "outcome": "granted"}],
+    }
+    assert sluice("revoke", "acme", "ops", "sales").code == 0
+    assert sluice("recipient", "show", "acme", "--json").json["shares"] == []
+
+
+def test_an_issued_token_is_a_profile_that_opens_the_recipients_shares(sluice, filled):
+    result = sluice("token", "issue", "acme", "--expires", "12h")
+
+    profile = json.loads(result.out)
+    assert set(profile) == {"shareCredentialsVersion", "endpoint", "bearerToken", "expirationTime"}
+    assert (profile["shareCredentialsVersion"], profile["endpoint"]) == (1, "https://sharing.example/delta-sharing")
+    lifetime = datetime.fromisoformat(profile["expirationTime"]) - datetime.now(UTC)
+    assert 11.9 < lifetime.total_seconds() / 3600 <= 12
+    assert authenticated(filled, profile["bearerToken"]) == "acme"
+
+
+def test_a_profile_file_is_private_and_never_written_over_another(sluice, filled, tmp_path):
+    out = tmp_path / "acme.share"
+
+    first = sluice("token", "issue", "acme", "--out", str(out))
+    second = sluice("token", "issue", "acme", "--out", str(out))
+
+    assert (first.code, second.code) == (0, 1)
+    assert f"{out} exists already" in second.err
+    assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    token = json.loads(out.read_text())["bearerToken"]
+    assert token not in first.out + first.err
+    assert len(sluice("token", "list", "acme", "--json").json) == 1
+
+
+def test_a_token_that_cannot_be_issued_leaves_no_file_behind(sluice, filled, tmp_path):
+    assert sluice("token", "issue", "nobody", "--out", str(tmp_path / "x.share")).code == 1
+    assert "cannot be written" in sluice("token", "issue", "acme", "--out", str(tmp_path / "no" / "x.share")).err
+
+    assert list(tmp_path.iterdir()) == []
+    assert sluice("token", "list", "acme", "--json").json == []
+
+
+def test_a_profile_needs_the_servers_url(sluice, filled, monkeypatch):
+    monkeypatch.delenv("SLUICE_ENDPOINT")
+
+    assert "give --endpoint, or set SLUICE_ENDPOINT" in sluice("token", "issue", "acme").err
+    assert sluice("token", "list", "acme", "--json").json == []
+
+
+def test_rotation_hands_out_a_new_token_and_ends_the_old_one_after_the_grace_period(sluice, filled):
+    old = sluice("token", "issue", "acme", "--json").json
+    new = sluice("token", "rotate", "acme", "--grace", "0m", "--json").json
+
+    assert authenticated(filled, new["profile"]["bearerToken"]) == "acme"
+    assert authenticated(filled, old["profile"]["bearerToken"]) is None
+
+
+def test_a_revoked_token_stops_working_and_the_others_stay(sluice, filled):
+    first, second = (sluice("token", "issue", "acme", "--json").json for _ in range(2))
+
+    result = sluice("token", "revoke", "acme", first["token"]["id"], "--yes", "--json")
+
+    assert result.json == {"recipient": "acme", "revoked": [first["token"]["id"]]}
+    assert authenticated(filled, first["profile"]["bearerToken"]) is None
+    assert authenticated(filled, second["profile"]["bearerToken"]) == "acme"
+    assert sluice("token", "revoke", "acme", "--all", "--yes").code == 0
+    assert authenticated(filled, second["profile"]["bearerToken"]) is None
+
+
+def test_no_command_shows_a_secret_again(sluice, filled):
+    issued = sluice("token", "issue", "acme", "--json").json
+    secret = issued["profile"]["bearerToken"]
+
+    shown = [sluice("token", "list", "acme"), sluice("recipient", "show", "acme"), sluice("recipient", "list", "--json")]
+
+    assert all(secret not in result.out + result.err for result in shown)
+    assert issued["token"]["id"] in shown[0].out
+
+
+def test_apply_shows_the_difference_applies_it_and_has_then_nothing_to_do(sluice, catalog, tmp_path):
+    path = tmp_path / "shares.yaml"
+    path.write_text("version: 1\nport: 80\nshares:\n- name: sales\n  comment: all of it\n")
+
+    dry = sluice("apply", str(path), "--dry-run")
+    first = sluice("apply", str(path))
+    second = sluice("apply", str(path), "--json")
+
+    assert dry.out == "+ share sales\n    comment: all of it\n1 changes: not applied (--dry-run).\n"
+    assert first.out == "+ share sales\n    comment: all of it\n1 changes: applied.\n"
+    assert first.err == "Warning: These settings of the reference server have no effect here: port.\n"
+    assert second.json == {"applied": True, "changes": []}
+
+
+def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path):
+    path = tmp_path / "shares.yaml"
+    path.write_text("version: 1\nshares:\n- name: sales\n  comment: new\n")
+
+    refused = sluice("apply", str(path), "--prune")
+    done = sluice("apply", str(path), "--prune", "--yes", "--json")
+
+    assert refused.code == 1
+    assert refused.out.splitlines() == [
+        "- table sales.retail.orders",
+        "- schema sales.retail",
+        "~ share sales",
+        "    comment: (none) → new",
+    ]
+    assert "Remove 2 entries of the catalog? Nobody can be asked here" in refused.err
+    assert [(change["action"], change["name"]) for change in done.json["changes"]] == [
+        ("remove", "sales.retail.orders"),
+        ("remove", "sales.retail"),
+        ("update", "sales"),
+    ]
+    assert filled.tables("sales") == []
+
+
+def test_a_faulty_file_is_refused_as_a_whole(sluice, catalog, tmp_path):
+    path = tmp_path / "shares.yaml"
+    path.write_text("version: 1\nshares:\n- name: good\n- name: bad\n  schemas:\n  - name: x\n    tables:\n    - name: t\n")
+
+    result = sluice("apply", str(path))
+
+    assert result.code == 1
+    assert (
+        f"{path}:8: shares[1].schemas[0].tables[0].location: 'location' in a table must be provided" in result.err
+    )
+    assert catalog.shares() == []
+
+
+def test_wrong_usage_is_exit_code_2_and_help_is_0(sluice):
+    assert sluice("share", "explode").code == 2
+    assert sluice("table", "add", "a.b.c").code == 2
+    assert sluice("--help").code == 0
+    version = sluice("--version")
+    assert (version.code, version.out.split()[0]) == (0, "sluice")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(("share", verb) for verb in ("list", "show", "add", "remove")),
+        *(("schema", verb) for verb in ("list", "show", "add", "remove")),
+        *(("table", verb) for verb in ("list", "show", "add", "remove")),
+        *(("recipient", verb) for verb in ("list", "show", "add", "remove")),
+        *(("token", verb) for verb in ("issue", "list", "rotate", "revoke")),
+        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "serve")),
+    ],
+)
+def test_every_command_has_help_and_json(sluice, command):
+    result = sluice(*command, "--help")
+
+    assert result.code == 0
+    assert "--json" in result.out
+
+
+def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
+    def interrupted(_account: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("cli.account.Account.admin", interrupted)
+
+    assert run(["share", "list"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def authenticated(catalog, token: str) -> str | None:
+    """Who the server takes the token's bearer for, asked as the functions ask."""
+    from cli.account import Account
+    from core.errors import UnauthenticatedError
+
+    reader = Catalog(Account().client("dynamodb"), "sluice-catalog", cache_seconds=0)
+    try:
+        return reader.authenticate(token).name
+    except UnauthenticatedError:
+        return None

@@ -1,0 +1,160 @@
+"""A route as a Lambda function: what comes out for what goes wrong inside, and what is logged of it."""
+
+import json
+import logging
+from collections.abc import Iterator
+
+import pytest
+
+from core.api.response import Response, json_response
+from core.errors import InvalidParameterError, NotImplementedYetError, SharingError, UnauthenticatedError
+from core.runtime.events import ProxyAnswer
+from core.runtime.function import Handle, function
+from core.runtime.observability import logger
+from core.sharing.call import Call
+
+EVENT = {
+    "httpMethod": "GET",
+    "headers": {"Authorization": "Bearer slc_secret"},
+    "pathParameters": None,
+    "requestContext": {"requestId": "req-1"},
+}
+
+
+def call(handle: Handle, event: dict[str, object] = EVENT) -> ProxyAnswer:
+    return function("a_route", handle)(event, object())
+
+
+def raising(error: Exception) -> Handle:
+    def handle(_: Call) -> Response:
+        raise error
+
+    return handle
+
+
+@pytest.fixture
+def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, object]]]:
+    """What the function's logger writes, as it would reach CloudWatch."""
+    lines: list[dict[str, object]] = []
+
+    class Collect(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            lines.append(json.loads(logger.registered_formatter.format(record)))
+
+    collector = Collect()
+    logger.addHandler(collector)
+    logger.setLevel("INFO")
+    yield lines
+    logger.removeHandler(collector)
+
+
+def metrics(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if "_aws" in line]
+
+
+def test_an_answer_comes_back_as_api_gateway_wants_it() -> None:
+    answer = call(lambda _: json_response({"a": 1}))
+    assert answer == {
+        "statusCode": 200,
+        "headers": {"Content-Type": "application/json; charset=utf-8"},
+        "body": '{"a":1}',
+        "isBase64Encoded": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (InvalidParameterError("no"), 400, "INVALID_PARAMETER_VALUE"),
+        (UnauthenticatedError("no", token_was_sent=True), 401, "UNAUTHENTICATED"),
+        (NotImplementedYetError("no"), 501, "NOT_IMPLEMENTED"),
+    ],
+)
+def test_an_error_of_ours_becomes_its_status_and_code(error: SharingError, status: int, code: str) -> None:
+    answer = call(raising(error))
+    assert answer["statusCode"] == status
+    assert json.loads(answer["body"]) == {"errorCode": code, "message": "no"}
+
+
+def test_whoever_sent_a_token_is_told_that_it_is_wrong() -> None:
+    sent = call(raising(UnauthenticatedError("no", token_was_sent=True)))["headers"]["WWW-Authenticate"]
+    none = call(raising(UnauthenticatedError("no", token_was_sent=False)))["headers"]["WWW-Authenticate"]
+    assert sent == 'Bearer realm="delta-sharing", error="invalid_token"'
+    assert none == 'Bearer realm="delta-sharing"'
+
+
+def test_the_unforeseen_is_a_500_that_shows_the_request_id_and_no_cause(log_lines: list[dict[str, object]]) -> None:
+    answer = call(raising(ZeroDivisionError("secret s3://bucket")))
+    document = json.loads(answer["body"])
+    assert answer["statusCode"] == 500
+    assert document["errorCode"] == "INTERNAL_ERROR"
+    assert "req-1" in document["message"]
+    assert "bucket" not in answer["body"]
+    failure = next(line for line in log_lines if line["level"] == "ERROR")
+    assert failure["request_id"] == "req-1"
+    assert "secret s3://bucket" in str(failure["exception"])
+
+
+def test_a_body_that_fails_halfway_is_no_half_answer() -> None:
+    def halfway(_: Call) -> Response:
+        def body() -> Iterator[bytes]:
+            yield b"line\n"
+            raise ZeroDivisionError
+
+        return Response(200, {}, body())
+
+    answer = call(halfway)
+    assert answer["statusCode"] == 500
+    assert "line" not in answer["body"]
+
+
+def test_the_cause_of_a_refusal_is_in_the_log_only(log_lines: list[dict[str, object]]) -> None:
+    error = InvalidParameterError("no")
+    error.__cause__ = KeyError("s3://bucket/key")
+    assert "bucket" not in call(raising(error))["body"]
+    assert any("s3://bucket/key" in json.dumps(line) for line in log_lines)
+
+
+def test_each_request_is_one_line_that_says_who_asked_for_what_and_how_it_ended(
+    log_lines: list[dict[str, object]],
+) -> None:
+    def handle(asked: Call) -> Response:
+        asked.observed.recipient, asked.observed.table = "acme", "s.c.t"
+        asked.observed.files_listed, asked.observed.files_pruned = 3, 7
+        return Response(200)
+
+    call(handle)
+    (line,) = log_lines
+    expected = {
+        "request_id": "req-1",
+        "route": "a_route",
+        "status": 200,
+        "recipient": "acme",
+        "table": "s.c.t",
+        "files_listed": 3,
+        "files_pruned": 7,
+    }
+    assert expected.items() <= line.items()
+    assert float(str(line["latency_ms"])) >= 0
+    assert "slc_secret" not in json.dumps(line)
+
+
+def test_metrics_count_requests_files_and_urls_by_route(capsys: pytest.CaptureFixture[str]) -> None:
+    def handle(asked: Call) -> Response:
+        asked.observed.files_listed = asked.observed.urls_signed = 3
+        return Response(200)
+
+    call(handle)
+    (emitted,) = metrics(capsys)
+    assert emitted["route"] == "a_route"
+    assert (emitted["Requests"], emitted["FilesListed"], emitted["UrlsSigned"], emitted["FilesPruned"]) == (
+        [1.0], [3.0], [3.0], [0.0],
+    )  # fmt: skip
+    assert "Latency" in emitted
+
+
+def test_errors_are_counted_by_their_code(capsys: pytest.CaptureFixture[str]) -> None:
+    call(raising(InvalidParameterError("no")))
+    errors = metrics(capsys)[1]
+    assert (errors["code"], errors["Errors"]) == ("INVALID_PARAMETER_VALUE", [1.0])

@@ -1,0 +1,43 @@
+"""Every handler as Lambda runs it: imported in a fresh process, with only what its route needs, and traced."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROUTES = sorted(path.stem for path in (ROOT / "handlers").glob("*.py") if path.stem != "__init__")
+READ_LOGS = {"table_metadata", "query_table"}
+NEVER_NEEDED = {"boto3", "pydantic", "pyarrow", "pandas", "pyspark", "typer", "moto"}
+
+PROGRAM = """
+import importlib, json, sys
+handler = importlib.import_module(f"handlers.{sys.argv[1]}").lambda_handler
+answer = handler(json.load(open(sys.argv[2])), object())
+print(json.dumps({"answer": answer, "modules": sorted(name for name in sys.modules if "." not in name)}))
+"""
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_handler_imports_what_its_route_needs_and_asks_for_a_token(route: str) -> None:
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT),
+        "AWS_REGION": "eu-west-1",
+        "AWS_LAMBDA_FUNCTION_NAME": route,
+        "LAMBDA_TASK_ROOT": str(ROOT),
+        "_X_AMZN_TRACE_ID": "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1",
+        **{name: value for name, value in os.environ.items() if name.startswith("COV")},
+    }
+    event = ROOT / "events" / f"{route}.json"
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, route, str(event)], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    result = json.loads(done.stdout.splitlines()[-1])
+    assert result["answer"]["statusCode"] == 401, "the token in the sample events is no token"
+    assert not NEVER_NEEDED.intersection(result["modules"])
+    assert ("deltalake" in result["modules"]) == (route in READ_LOGS)
