@@ -35,9 +35,7 @@ ENVIRONMENT = {
 
 def seconds(code: str) -> float:
     timed = f"import time\nstarted = time.perf_counter()\n{code}\nprint(time.perf_counter() - started)"
-    done = subprocess.run(
-        [sys.executable, "-c", timed], env=ENVIRONMENT, capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", timed], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     return float(done.stdout)
 
 

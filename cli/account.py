@@ -74,6 +74,15 @@ class Account:
         return Storage(StorageRoles(lambda: self.client("sts")), self.settings, self.session)
 
 
+REJECTED_KEYS = frozenset(
+    {
+        "InvalidAccessKeyId",
+        "InvalidClientTokenId",
+        "InvalidSignatureException",
+        "SignatureDoesNotMatch",
+        "UnrecognizedClientException",
+    }
+)
 _CREDENTIALS = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
 
 
@@ -89,7 +98,7 @@ def explain(error: exceptions.BotoCoreError | exceptions.ClientError) -> str:
             return f"{error}: name one of your AWS configuration with --aws-profile or AWS_PROFILE."
         case exceptions.NoRegionError():
             return "There is no AWS region: set AWS_REGION, or give --region."
-        case exceptions.HTTPClientError() | exceptions.EndpointConnectionError():
+        case exceptions.ConnectionError() | exceptions.HTTPClientError():
             return f"AWS cannot be reached: {error}."
     return f"The AWS client failed: {error}"
 
@@ -104,6 +113,6 @@ def _explain_answer(error: exceptions.ClientError) -> str:
             return f"AWS denies {error.operation_name} to these credentials: {message}"
         case "ExpiredToken" | "ExpiredTokenException" | "RequestExpired":
             return "The AWS credentials have expired: sign in again."
-        case "InvalidClientTokenId" | "UnrecognizedClientException" | "InvalidAccessKeyId" | "SignatureDoesNotMatch":
+        case _ if code in REJECTED_KEYS:
             return f"AWS does not accept these credentials ({code}): check the keys, the region and the clock."
     return f"AWS answered {code} to {error.operation_name}: {message}"

@@ -69,7 +69,7 @@ class Output:
 def console(stream: TextIO) -> Console:
     """Lines are only wrapped for a terminal: a pipe gets them whole."""
     width = None if stream.isatty() else UNWRAPPED_WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, soft_wrap=True)
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
 
 def _words(value: Any) -> str:

@@ -3,28 +3,44 @@
 import contextlib
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+POLL_SECONDS = 0.5
 
 
 class StoppedError(BaseException):
     """Raised in the main thread, wherever it is. Like KeyboardInterrupt, nothing that handles errors catches it."""
 
 
+class Stop:
+    """Whether a signal has come."""
+
+    def __init__(self) -> None:
+        self.requested = False
+
+    def request(self, _signal: int, _frame: FrameType | None) -> None:
+        # Later signals do nothing, so that they cannot cut short the end of what was started. They are not set to
+        # SIG_IGN: Python loses the exception of the first when it finds a second one that is now ignored.
+        if not self.requested:
+            self.requested = True
+            raise StoppedError
+
+    def wait(self) -> None:
+        """Until a signal comes. It asks again and again because Python may have swallowed the exception before."""
+        while not self.requested:
+            time.sleep(POLL_SECONDS)
+
+
 @contextlib.contextmanager
-def until_stopped() -> Iterator[None]:
-    """Leaves the block at the first Ctrl-C or SIGTERM. A second one cannot cut short the end of what was started."""
-
-    def stop(_signal: int, _frame: FrameType | None) -> None:
-        for number in SIGNALS:
-            signal.signal(number, signal.SIG_IGN)
-        raise StoppedError
-
-    previous = {number: signal.signal(number, stop) for number in SIGNALS}
+def until_stopped() -> Iterator[Stop]:
+    """Leaves the block at the first Ctrl-C or SIGTERM."""
+    stop = Stop()
+    previous = {number: signal.signal(number, stop.request) for number in SIGNALS}
     try:
-        yield
+        yield stop
     except StoppedError:
         pass
     finally:
@@ -39,11 +55,15 @@ def uninterrupted() -> Iterator[None]:
         yield  # Python runs signal handlers in the main thread only
         return
     came: list[int] = []
-    previous = {number: signal.signal(number, lambda number, _: came.append(number)) for number in SIGNALS}
+
+    def remember(number: int, _frame: FrameType | None) -> None:
+        came.append(number)
+
+    previous = {number: signal.signal(number, remember) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        for number in came:
-            signal.raise_signal(number)
+        for late in came:
+            signal.raise_signal(late)

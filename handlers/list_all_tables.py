@@ -9,9 +9,7 @@ from core.sharing.discovery import listing_response, table_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_all_tables(
-        request.bearer_token, request.path["share"], Page(request)
-    )
+    listing = call.services.catalog.list_all_tables(request.bearer_token, request.path["share"], Page(request))
     return listing_response(call, listing, table_item)
 
 

@@ -8,9 +8,7 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 
-GOLDEN_TABLES = Path(
-    os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).parents[2] / "shared" / "golden-tables"
-)
+GOLDEN_TABLES = Path(os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).parents[2] / "shared" / "golden-tables")
 
 
 @pytest.fixture(scope="session")
@@ -22,7 +20,5 @@ def aws() -> Iterator[EmbeddedAws]:
 @pytest.fixture(scope="session")
 def golden_tables() -> Path:
     if not GOLDEN_TABLES.is_dir():
-        pytest.skip(
-            "the golden tables are not here (SLUICE_GOLDEN_TABLES): they are no part of this repository"
-        )
+        pytest.skip("the golden tables are not here (SLUICE_GOLDEN_TABLES): they are no part of this repository")
     return GOLDEN_TABLES

@@ -29,9 +29,7 @@ class Server:
         """`share.schema.table` as the client wants it."""
         return f"{self.profile}#{name}"
 
-    def call(
-        self, method: str, path: str, *, token: str | None = "", **arguments: object
-    ) -> requests.Response:
+    def call(self, method: str, path: str, *, token: str | None = "", **arguments: object) -> requests.Response:
         """With the recipient's own token, unless another (or None for none) is given."""
         headers = dict(arguments.pop("headers", {}))  # type: ignore[call-overload]
         bearer = self.token if token == "" else token

@@ -60,19 +60,19 @@ def apply(
     if warning := desired.warning():
         output.note(f"Warning: {warning}")
     if check and (failed := refused(described_tables(desired), account, output)):
-        raise CommandError(f"Nothing was applied: {failed} checks failed.")
+        raise CommandError(f"Nothing was applied. Checks that failed: {failed}.")
     changes = plan(desired, account.admin(), prune=prune)
     if not as_json:
         for change in changes:
             output.print(_line(change))
     removals = sum(change.action == "remove" for change in changes)
     if removals and not dry_run:
-        confirm(f"Remove {removals} entries of the catalog?", yes=yes)
+        confirm(f"Remove what is marked with - from the catalog (entries: {removals})?", yes=yes)
     for change in changes if not dry_run else ():
         change.write()
-    outcome = "nothing to do" if not changes else "not applied (--dry-run)" if dry_run else "applied"
+    outcome = "Changes that would be made" if dry_run else "Changes made"
     document = {"applied": not dry_run, "changes": [_document(change) for change in changes]}
-    output.done(f"{len(changes)} changes: {outcome}.", document)
+    output.done(f"{outcome}: {len(changes)}." if changes else "Nothing to do.", document)
 
 
 def _line(change: "Change") -> Text:

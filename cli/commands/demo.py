@@ -1,46 +1,13 @@
 """`sluice demo`: share a table and read it back, without an account and without set-up."""
 
-import contextlib
-import tempfile
-import threading
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
-import yaml
 
 from cli.commands.common import Json
-from cli.demo import trips
-from cli.demo.recipient import Reader, month_predicate
-from cli.demo.steps import Story
-from cli.errors import CommandError
 from cli.output import Output
-from cli.serve.session import RunningServer, ServeOptions, running_server
-from cli.shares_file import load
-from cli.signals import until_stopped
 
-TRIPS = "demo.europe.trips"
-LIMIT = 5
-MONTH = trips.MONTHS[6]
-PROFILE = "demo.share"
-
-SNIPPETS = """
-Read it with pandas:
-
-    import delta_sharing
-    delta_sharing.load_as_pandas("{profile}#{table}", limit=10)
-
-with Spark (needs the package io.delta:delta-sharing-spark):
-
-    spark.read.format("deltaSharing").load("{profile}#{table}").show()
-
-with curl:
-
-    curl -H "Authorization: Bearer $(python3 -c 'import json; print(json.load(open("{profile}"))["bearerToken"])')" \\
-      {endpoint}/shares/demo/all-tables
-
-The endpoint is {endpoint}; the profile file is {profile}. Press Ctrl-C to stop.
-"""
+INTERRUPTED = 130
 
 
 def demo(
@@ -49,66 +16,7 @@ def demo(
     as_json: Json = False,
 ) -> None:
     """Share a year of made-up trips from an embedded AWS, and read them back with the published client."""
-    output = Output(as_json=as_json)
-    story = Story(output)
-    with until_stopped(), tempfile.TemporaryDirectory(prefix="sluice-demo-") as name, contextlib.ExitStack() as stack:
-        folder = Path(name)
-        _write(folder, story)
-        server = _serve(folder, port, story, stack)
-        facts = _read(Reader(server.profile_path), story)
-        story.end(endpoint=server.endpoint, profile=str(server.profile_path), **facts)
-        if keep:
-            if not as_json:
-                output.print(SNIPPETS.format(profile=server.profile_path, endpoint=server.endpoint, table=TRIPS))
-            threading.Event().wait()
+    from cli.demo.show import show  # brings pandas and the published client: seconds to import
 
-
-def _write(folder: Path, story: Story) -> None:
-    with story.step("Provider: writes a year of trips with deltalake") as step:
-        for files in trips.write_trips(folder / "trips"):
-            step.progress(f"{files} of {trips.FILES} files")
-        trips.write_cities(folder / "cities")
-        step.result = f"{trips.FILES} files, {len(trips.MONTHS)} commits"
-
-
-def _serve(folder: Path, port: int, story: Story, stack: contextlib.ExitStack) -> RunningServer:
-    shares = folder / "shares.yaml"
-    tables = [{"name": name, "location": str(folder / name)} for name in ("trips", "cities")]
-    document = {"version": 1, "shares": [{"name": "demo", "schemas": [{"name": "europe", "tables": tables}]}]}
-    shares.write_text(yaml.safe_dump(document))
-    with story.step("Provider: serves them from an embedded AWS") as step:
-        options = ServeOptions(shares=load(shares, local_tables=True), port=port, profile_path=folder / PROFILE)
-        server = stack.enter_context(running_server(options, step.progress))
-        step.result = server.endpoint
-    return server
-
-
-def _read(reader: Reader, story: Story) -> dict[str, Any]:
-    with story.step("Recipient: lists what is shared") as step:
-        step.result = ", ".join(reader.tables())
-    with story.step("Recipient: looks at the schema") as step:
-        step.result = ", ".join(f"{name} {kind}" for name, kind in reader.columns(TRIPS))
-    with story.step(f"Recipient: load_as_pandas, limit={LIMIT}") as step:
-        rows = reader.first_rows(TRIPS, LIMIT)
-        limited = reader.files(TRIPS, limit=LIMIT)
-        step.result = f"{len(rows)} rows; {_funnel(limited)}"
-    story.rows(rows, f"the first {LIMIT} trips")
-    with story.step(f"Recipient: load_as_pandas, month = {MONTH}") as step:
-        predicate = month_predicate(MONTH)
-        matching = reader.rows_where(TRIPS, predicate)
-        listed = reader.files(TRIPS, predicate=predicate)
-        step.result = f"{len(matching):,} rows; {_funnel(listed)}"
-    if len(matching) != len(trips.CITIES) * trips.TRIPS_PER_FILE or set(matching["month"]) != {MONTH}:
-        raise CommandError("The demo read other rows than it wrote: please report this as a bug.")
-    fares = matching.groupby("city")["fare"].agg(["count", "mean"]).round(2).reset_index().head(LIMIT)
-    story.rows(fares, f"fares of {MONTH:%B %Y}, by city")
-    return {
-        "table": TRIPS,
-        "files": trips.FILES,
-        "limit": {"rows": len(rows), "filesListed": limited},
-        "predicate": {"rows": len(matching), "filesListed": listed, "filesSkipped": trips.FILES - listed},
-    }
-
-
-def _funnel(listed: int) -> str:
-    return f"{listed} of {trips.FILES} files listed, {trips.FILES - listed} skipped"
+    if not show(Output(as_json=as_json), keep=keep, port=port):
+        raise typer.Exit(INTERRUPTED)

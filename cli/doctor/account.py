@@ -39,7 +39,7 @@ class AccountChecks:
         sts = self._account.client("sts", signature_version=UNSIGNED)
         try:
             answer = sts.get_caller_identity()
-        except ClientError as error:  # the usual case: AWS refuses a caller without a signature, and tells the time
+        except ClientError as error:
             answer = error.response
         date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
         if date is None:

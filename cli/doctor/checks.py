@@ -12,6 +12,7 @@ from typing import TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.account import explain
+from core.errors import SharingError
 
 
 class Status(StrEnum):
@@ -60,6 +61,9 @@ def _run(subject: str, name: str, check: Callable[[], str]) -> Finding:
         return Finding(subject, name, Status.NOT_RUN, str(error))
     except CheckFailedError as error:
         return Finding(subject, name, Status.FAILED, error.detail, error.remedy)
+    except SharingError as error:
+        remedy = "Recipients are told the same: mend the table, or share one that this server supports."
+        return Finding(subject, name, Status.FAILED, error.message, remedy)
     except (BotoCoreError, ClientError) as error:
         remedy = "Put right what AWS says, then run the doctor again."
         return Finding(subject, name, Status.FAILED, explain(error), remedy)

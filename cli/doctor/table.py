@@ -7,10 +7,11 @@ else: its trust policy must name them too.
 from collections.abc import Iterable, Iterator
 from http import HTTPStatus
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 import deltalake
+from botocore import exceptions
 from botocore.awsrequest import AWSRequest
-from botocore.exceptions import ClientError
 from botocore.httpsession import URLLib3Session
 from deltalake.exceptions import DeltaError
 
@@ -66,7 +67,7 @@ class TableChecks:
         bucket = self._location.bucket
         try:
             answer = s3.head_bucket(Bucket=bucket)
-        except ClientError as error:
+        except exceptions.ClientError as error:
             answer = error.response
         status = answer["ResponseMetadata"]["HTTPStatusCode"]
         if status == HTTPStatus.NOT_FOUND:
@@ -103,9 +104,7 @@ class TableChecks:
         """By the server's own listing, whose errors are clearer, then by `deltalake` as the judge."""
         try:
             self._delta.latest_version(self._session)
-            table = deltalake.DeltaTable(
-                self._location.uri, storage_options=self._session.delta_options(), without_files=True
-            )
+            table = deltalake.DeltaTable(self._location.uri, storage_options=self._session.delta_options())
             protocol = table.protocol()
         except (SharingError, DeltaError, OSError) as error:
             raise CheckFailedError(
@@ -121,21 +120,20 @@ class TableChecks:
         )
 
     def _check_features(self) -> str:
-        try:
-            self._snapshot = self._delta.snapshot(self._session)
-        except SharingError as error:
-            raise CheckFailedError(
-                error.message, "Recipients would be told the same. Share a table that this server supports."
-            ) from error
-        return f"can be shared: {self._snapshot.num_files} files, {self._snapshot.size:,} bytes"
+        self._snapshot = self._delta.snapshot(self._session)
+        return f"can be shared; files: {self._snapshot.num_files:,}, bytes: {self._snapshot.size:,}"
 
     def _check_signed_url(self) -> str:
         add = next(self._snapshot.adds(), None)
         if add is None:
             raise NothingToCheckError("the table has no files")
         key = object_key(self._location, add.path)
-        request = AWSRequest("GET", self._session.signer().sign(key), headers={"Range": "bytes=0-3"})
-        answer = URLLib3Session().send(request.prepare())
+        url = self._session.signer().sign(key)
+        try:
+            answer = URLLib3Session().send(AWSRequest("GET", url, headers={"Range": "bytes=0-3"}).prepare())
+        except (exceptions.ConnectionError, exceptions.HTTPClientError) as error:  # its text would show the whole URL
+            remedy = "Check the network and its proxies: recipients need a way to this host."
+            raise CheckFailedError(f"{urlsplit(url).netloc} cannot be reached", remedy) from error
         if answer.status_code == HTTPStatus.NOT_FOUND:
             remedy = "The log names a file that is gone: restore it, or the table (was it vacuumed or moved?)."
             raise CheckFailedError(f"{key} does not exist", remedy)

@@ -6,8 +6,10 @@ process whose environment is by then what Lambda's would be.
 
 import contextlib
 import json
+import logging
 import os
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -31,6 +33,7 @@ from cli.shares_file import SharesFile
 from core.catalog.admin import CatalogAdmin
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.catalog.model import Token
+from core.runtime.observability import logger
 from core.sharing.services import process_services
 from core.storage.location import S3Location
 
@@ -82,7 +85,9 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
         on_progress("Starting the functions")
         routes = read_routes(prefix=options.prefix)
         process_services.cache_clear()  # an earlier server of this process had another environment
-        front = Front(routes, import_functions(routes), _threads(stack), options.access_log)
+        functions = import_functions(routes)
+        _log_to_stderr(options.log_level)
+        front = Front(routes, functions, _threads(stack), options.access_log)
         stack.enter_context(serving(front, bound))
         endpoint = f"http://{_reachable(bound)}{options.prefix}"
         profile = profile_document(endpoint, secret, token)
@@ -166,6 +171,14 @@ def _environment_restored() -> Iterator[None]:
     finally:
         os.environ.clear()
         os.environ |= saved
+
+
+def _log_to_stderr(level: str) -> None:
+    """Lambda reads a function's log from stdout; here that is for what the command prints."""
+    logger.setLevel(level)
+    for handler in logger.handlers:
+        if isinstance(handler, logging.StreamHandler):
+            handler.setStream(sys.stderr)
 
 
 def _threads(stack: contextlib.ExitStack) -> ThreadPoolExecutor:

@@ -4,7 +4,6 @@ import logging
 import re
 import shlex
 import sys
-import threading
 from pathlib import Path
 
 from rich.text import Text
@@ -34,13 +33,13 @@ def serve_until_stopped(options: ServeOptions, output: Output, *, admin_env_out:
     for note in _notes(options.shares, options.account):
         output.note(note)
     spinner = console(sys.stderr).status("")
-    with until_stopped(), spinner, running_server(options, spinner.update) as server:
+    with until_stopped() as stop, spinner, running_server(options, spinner.update) as server:
         spinner.stop()
         if admin_env_out and server.aws:
             exports = owner_environment(server.aws).items()
             write_private(admin_env_out, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports))
         _print_ready(output, server)
-        threading.Event().wait()
+        stop.wait()
 
 
 def prefix_of(shares: SharesFile | None) -> str:

@@ -13,8 +13,6 @@ import orjson
 def dumps(value: Any) -> bytes:
     try:
         encoded = orjson.dumps(value)
-    except (
-        TypeError
-    ):  # integers beyond 64 bits and lone surrogates: rare, and the standard library takes them
+    except TypeError:  # integers beyond 64 bits and lone surrogates: rare, and the standard library takes them
         return json.dumps(value, separators=(",", ":")).encode()
     return encoded if encoded.isascii() else json.dumps(value, separators=(",", ":")).encode()

@@ -139,9 +139,7 @@ class _Fields:
         if number is None:
             raise MalformedRequestError(f"Not a numeric value: {str(value)[:100]}")
         if not -largest - 1 <= number <= largest:
-            raise MalformedRequestError(
-                "Not an int32 value" if largest == INT32_MAX else "Not an int64 value"
-            )
+            raise MalformedRequestError("Not an int32 value" if largest == INT32_MAX else "Not an int64 value")
         return number
 
 

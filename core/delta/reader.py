@@ -20,8 +20,7 @@ PARALLEL_READS = 16
 
 
 def read_snapshot(storage: StorageSession, segment: LogSegment, base: Snapshot | None = None) -> Snapshot:
-    """The snapshot at the segment's end; `base` is the one that its commits follow, if they do not follow a
-    checkpoint or stand alone.
+    """The snapshot at the segment's end; `base`, if given, is the snapshot that the segment's commits follow.
 
     A base was judged when it was read, so the judge is asked again only if more than files has changed.
     """

@@ -1,12 +1,11 @@
 """Evaluates an expression for a file of which some columns are known.
 
-The result is the *set* of SQL truth values (true, false, null) that the expression may have in the file's
-rows: a single one where all is known, all three where nothing is. A file can be dropped if true is not among
-them. `NOT` turns each member over, so it is as exact as its operand; a mere "may match" could not be.
+The result says whether the expression may be true, and whether it may be false, in the file's rows: both where it is
+unknown, neither where it is SQL's null. A file can be dropped if the expression may not be true. `NOT` makes the two
+change places, so it is as exact as its operand; a mere "may match" could not be turned over.
 
-    NOT: true and false change places, null stays.
-    AND: false if either is false, else null if either is null, else true.
-    OR:  true if either is true, else null if either is null, else false.
+    AND may be true if all may be true, and false if any may be false.
+    OR  may be true if any may be true, and false if all may be false.
 """
 
 import operator
@@ -17,10 +16,10 @@ from typing import Any, TypeAlias
 
 from core.pruning.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Or
 
-# Sets are bits: this runs once for each distinct partition.
+# Two bits: this runs once for each distinct partition.
 Truths: TypeAlias = int
-TRUE, FALSE, NULL = 1, 2, 4
-ANY = TRUE | FALSE | NULL
+TRUE, FALSE = 1, 2
+NULL, UNKNOWN = 0, TRUE | FALSE
 
 OPERATORS = {
     "=": operator.eq,
@@ -51,11 +50,11 @@ def evaluate(expression: Expression, columns: Mapping[Column, Any]) -> Truths:
             return _compare(expression, columns)
         case IsNull(column):
             value = _value(column, columns)
-            return ANY if value is Missing.UNKNOWN else _truth(value is Missing.NULL)
+            return UNKNOWN if value is Missing.UNKNOWN else _truth(value is Missing.NULL)
         case Column() | Literal():
             value = _value(expression, columns)
-            return NULL if value is Missing.NULL else _truth(value) if isinstance(value, bool) else ANY
-    return ANY
+            return NULL if value is Missing.NULL else _truth(value) if isinstance(value, bool) else UNKNOWN
+    return UNKNOWN
 
 
 def _compare(comparison: Comparison, columns: Mapping[Column, Any]) -> Truths:
@@ -63,7 +62,7 @@ def _compare(comparison: Comparison, columns: Mapping[Column, Any]) -> Truths:
     if Missing.NULL in values:
         return NULL
     if Missing.UNKNOWN in values:
-        return ANY
+        return UNKNOWN
     return _truth(OPERATORS[comparison.operator](*values))
 
 
@@ -76,9 +75,8 @@ def _truth(holds: bool) -> Truths:
 
 
 def _not(truths: Truths) -> Truths:
-    return truths & NULL | (FALSE if truths & TRUE else 0) | (TRUE if truths & FALSE else 0)
+    return (FALSE if truths & TRUE else 0) | (TRUE if truths & FALSE else 0)
 
 
 def _and(one: Truths, other: Truths) -> Truths:
-    null = (one & NULL and other & (NULL | TRUE)) or (other & NULL and one & (NULL | TRUE))
-    return one & other & TRUE | (one | other) & FALSE | (NULL if null else 0)
+    return one & other & TRUE | (one | other) & FALSE

@@ -48,9 +48,7 @@ def buffered_answer(response: Response, request: Request) -> ProxyAnswer:
         if content:
             headers |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         body = base64.b64encode(content).decode("ascii")
-        return ProxyAnswer(
-            statusCode=response.status, headers=headers, body=body, isBase64Encoded=bool(content)
-        )
+        return ProxyAnswer(statusCode=response.status, headers=headers, body=body, isBase64Encoded=bool(content))
     plain = b"".join(response.body).decode()
     return ProxyAnswer(statusCode=response.status, headers=headers, body=plain, isBase64Encoded=False)
 

@@ -51,9 +51,7 @@ def _answer(handle: Handle, call: Call) -> tuple[ProxyAnswer, str | None]:
         return buffered_answer(handle(call), call.request), None
     except SharingError as error:
         if error.__cause__ is not None:
-            logger.warning(
-                error.message, exc_info=error.__cause__, extra={"request_id": call.request.request_id}
-            )
+            logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": call.request.request_id})
         return _error_answer(error, call.request), error.code
     except Exception:  # noqa: BLE001
         logger.exception("unforeseen failure", extra={"request_id": call.request.request_id})

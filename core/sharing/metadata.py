@@ -53,9 +53,7 @@ def table_headers(
 ) -> dict[str, str]:
     """Checks on the way that the client takes the one format that is served so far."""
     if PARQUET not in capabilities.formats:
-        raise UnsupportedOperationError(
-            "This server answers in parquet format only; ask for responseformat=parquet."
-        )
+        raise UnsupportedOperationError("This server answers in parquet format only; ask for responseformat=parquet.")
     echo = ";includeendstreamaction=true" if end_stream_action else ""
     headers = {VERSION_HEADER: str(version), HEADER: f"responseformat={PARQUET}{echo}"}
     if file_id_hash is not None:

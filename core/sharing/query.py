@@ -40,9 +40,7 @@ def answer_query(
     storage = tables.open(table)
     snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
     asked_to_end = capabilities.include_end_stream_action
-    headers = table_headers(
-        snapshot.version, capabilities, file_id_hash=file_id_hash, end_stream_action=asked_to_end
-    )
+    headers = table_headers(snapshot.version, capabilities, file_id_hash=file_id_hash, end_stream_action=asked_to_end)
     ends = asked_to_end or query.include_refresh_token or query.max_files is not None
     lines = _lines(
         head_lines(table, snapshot),
@@ -66,9 +64,7 @@ def _check_against(table: Table, query: QueryRequest) -> None:
                 f"startingVersion({query.starting_version}) must be smaller than or equal to "
                 f"endingVersion({query.ending_version})."
             )
-        raise UnsupportedOperationError(
-            "Reading a table's changes since startingVersion is not supported yet."
-        )
+        raise UnsupportedOperationError("Reading a table's changes since startingVersion is not supported yet.")
     # No such token is handed out yet, so any is somebody else's.
     if query.page_token is not None:
         raise InvalidParameterError(f"Error decoding the page token: {query.page_token[:100]}.")
@@ -118,9 +114,7 @@ def _row_count(stats: str | None) -> int:
     return count if isinstance(count, int) and count > 0 else 0
 
 
-def _writer(
-    snapshot: Snapshot, storage: StorageSession, query: QueryRequest, id_hash: str
-) -> Callable[[Add], bytes]:
+def _writer(snapshot: Snapshot, storage: StorageSession, query: QueryRequest, id_hash: str) -> Callable[[Add], bytes]:
     signer, expires_at = storage.signer(), storage.expires_at_ms
     digest = hashlib.sha256 if id_hash == DELTA else hashlib.md5
     named = query.version is not None or query.timestamp is not None
@@ -154,9 +148,7 @@ def _lines(
         observed.files_listed += 1
         observed.urls_signed += 1
     if ends_with_expiry is not None:
-        yield end_stream_line(
-            min_url_expiration_timestamp=ends_with_expiry if observed.files_listed else None
-        )
+        yield end_stream_line(min_url_expiration_timestamp=ends_with_expiry if observed.files_listed else None)
 
 
 def _blocks(lines: Iterator[bytes]) -> Iterator[bytes]:

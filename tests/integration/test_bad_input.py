@@ -149,9 +149,7 @@ class TestBodies:
         ],
     )
     def test_a_malformed_body_is_a_400(self, server: Server, body: bytes) -> None:
-        assert_refused(
-            server.call("POST", QUERY, data=body, headers={"Content-Type": "application/json"}), 400
-        )
+        assert_refused(server.call("POST", QUERY, data=body, headers={"Content-Type": "application/json"}), 400)
 
     @pytest.mark.parametrize(
         "fields",
@@ -165,9 +163,7 @@ class TestBodies:
             {"predicateHints": ["\0", "'; DROP TABLE people; --", "🦆"]},
         ],
     )
-    def test_odd_but_harmless_bodies_are_answered_in_full(
-        self, server: Server, fields: dict[str, object]
-    ) -> None:
+    def test_odd_but_harmless_bodies_are_answered_in_full(self, server: Server, fields: dict[str, object]) -> None:
         response = server.call("POST", QUERY, json=fields)
         assert response.status_code == 200, response.text
         assert len(response.content.splitlines()) == 3
@@ -180,13 +176,9 @@ class TestBodies:
 
 
 class TestHeaders:
-    @pytest.mark.parametrize(
-        "value", ["responseformat=csv", "includeendstreamaction=abc", "responseformat=delta"]
-    )
+    @pytest.mark.parametrize("value", ["responseformat=csv", "includeendstreamaction=abc", "responseformat=delta"])
     def test_capabilities_that_cannot_be_met_are_a_400(self, server: Server, value: str) -> None:
-        assert_refused(
-            server.call("POST", QUERY, json={}, headers={"delta-sharing-capabilities": value}), 400
-        )
+        assert_refused(server.call("POST", QUERY, json={}, headers={"delta-sharing-capabilities": value}), 400)
 
     @pytest.mark.parametrize("value", ["", "md5"])
     def test_an_unknown_file_id_hash_is_a_400(self, server: Server, value: str) -> None:

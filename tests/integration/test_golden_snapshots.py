@@ -41,7 +41,7 @@ def judged(directory: Path) -> DeltaTable | None:
 
 
 def as_written(log: Path) -> tuple[dict, dict[str, dict]]:
-    """Metadata and live files by brute force: every commit from the first on, a checkpoint only where one is missing."""
+    """Metadata and live files by brute force: every commit from the first on, a checkpoint where one is missing."""
     metadata: dict = {}
     files: dict[str, dict] = {}
     for version in sorted({int(file.name[:20]) for file in log.glob("[0-9]*")}):

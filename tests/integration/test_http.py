@@ -70,9 +70,7 @@ class TestDiscovery:
             token = page.get("nextPageToken")
             if token is None:
                 break
-            assert token == requests.utils.quote(token, safe=""), (
-                "a page token must be safe in a URL as it is"
-            )
+            assert token == requests.utils.quote(token, safe=""), "a page token must be safe in a URL as it is"
         assert paged == whole
 
     def test_no_results_asked_for_still_tells_whether_there_are_any(self, server: Server) -> None:
@@ -107,9 +105,7 @@ class TestDiscovery:
             ("/shares/Sales/schemas/absent/tables", "schema 'absent' not found"),
         ],
     )
-    def test_what_is_not_there_is_named_as_it_was_asked_for(
-        self, server: Server, path: str, message: str
-    ) -> None:
+    def test_what_is_not_there_is_named_as_it_was_asked_for(self, server: Server, path: str, message: str) -> None:
         assert error(server.call("GET", path)) == (404, "RESOURCE_DOES_NOT_EXIST", message)
 
 
@@ -135,9 +131,7 @@ class TestVersion:
         assert (response.status_code, response.content) == (404, b"")
 
     def test_an_early_timestamp_gives_the_first_version(self, server: Server) -> None:
-        response = server.call(
-            "GET", f"{PEOPLE}/version", params={"startingTimestamp": "2000-01-01T00:00:00Z"}
-        )
+        response = server.call("GET", f"{PEOPLE}/version", params={"startingTimestamp": "2000-01-01T00:00:00Z"})
         assert response.headers["Delta-Table-Version"] == "0"
 
     def test_a_timestamp_before_the_shared_history_says_where_it_starts(self, server: Server) -> None:
@@ -158,9 +152,7 @@ class TestVersion:
         ],
     )
     def test_bad_timestamps(self, server: Server, path: str, timestamp: str, message: str) -> None:
-        status, _, text = error(
-            server.call("GET", f"{path}/version", params={"startingTimestamp": timestamp})
-        )
+        status, _, text = error(server.call("GET", f"{path}/version", params={"startingTimestamp": timestamp}))
         assert status == 400
         assert message in text
 
@@ -205,9 +197,7 @@ class TestMetadata:
             (PEOPLE, {"timestamp": "2000-01-01T00:00:00Z"}, "greater than or equal to"),
         ],
     )
-    def test_bad_points_in_time(
-        self, server: Server, path: str, parameters: dict[str, str], message: str
-    ) -> None:
+    def test_bad_points_in_time(self, server: Server, path: str, parameters: dict[str, str], message: str) -> None:
         status, _, text = error(server.call("GET", f"{path}/metadata", params=parameters))
         assert status == 400
         assert message in text
@@ -253,9 +243,7 @@ class TestQuery:
         assert requests.get(url, headers={"Range": "bytes=0-3"}, timeout=10).content == b"PAR1"
 
     def test_the_answer_is_gzipped_when_the_client_takes_it(self, server: Server) -> None:
-        packed = server.call(
-            "POST", f"{EVENTS}/query", json={}, headers={"Accept-Encoding": "gzip"}, stream=True
-        )
+        packed = server.call("POST", f"{EVENTS}/query", json={}, headers={"Accept-Encoding": "gzip"}, stream=True)
         assert packed.headers["Content-Encoding"] == "gzip"
         assert len(gzip.decompress(packed.raw.read()).splitlines()) == 12
         plain = server.call("POST", f"{EVENTS}/query", json={}, headers={"Accept-Encoding": "identity"})
@@ -288,12 +276,8 @@ class TestQuery:
         body = {"limitHint": 1, "predicateHints": ["value = 39"]}
         assert len(lines(server.call("POST", f"{EVENTS}/query", json=body))) == 2 + 10
 
-    @pytest.mark.parametrize(
-        "body", [{"jsonPredicateHints": "nonsense"}, {"predicateHints": ["DROP TABLE x;"]}]
-    )
-    def test_hints_that_are_not_understood_filter_nothing(
-        self, server: Server, body: dict[str, object]
-    ) -> None:
+    @pytest.mark.parametrize("body", [{"jsonPredicateHints": "nonsense"}, {"predicateHints": ["DROP TABLE x;"]}])
+    def test_hints_that_are_not_understood_filter_nothing(self, server: Server, body: dict[str, object]) -> None:
         assert len(lines(server.call("POST", f"{EVENTS}/query", json=body))) == 2 + 10
 
     @pytest.mark.parametrize(
@@ -358,9 +342,7 @@ class TestNotYet:
         ("method", "route"),
         [("GET", "changes"), ("POST", "queries/some-id"), ("POST", "temporary-table-credentials")],
     )
-    def test_routes_that_come_later_say_so_in_the_protocols_form(
-        self, server: Server, method: str, route: str
-    ) -> None:
+    def test_routes_that_come_later_say_so_in_the_protocols_form(self, server: Server, method: str, route: str) -> None:
         assert error(server.call(method, f"{PEOPLE}/{route}"))[:2] == (501, "NOT_IMPLEMENTED")
         assert server.call(method, f"{PEOPLE}/{route}", token=None).status_code == 401
         assert server.call(method, f"/shares/x/schemas/y/tables/z/{route}").status_code == 404
@@ -381,8 +363,6 @@ def test_many_requests_at_once_get_the_right_answers(server: Server) -> None:
 def test_signed_urls_name_the_objects_key_once_encoded(server: Server) -> None:
     """The log percent-encodes partition values in paths, S3 keys hold them decoded once, URLs encode them again."""
     files = [line["file"] for line in lines(server.call("POST", f"{EVENTS}/query", json={}))[2:]]
-    keys = {
-        unquote(urlsplit(str(file["url"])).path) for file in files if file["partitionValues"]["kind"] == "a b"
-    }  # type: ignore[index]
+    keys = {unquote(urlsplit(str(file["url"])).path) for file in files if file["partitionValues"]["kind"] == "a b"}  # type: ignore[index]
     assert keys
     assert all("kind=a%20b" in key or "kind=a b" in key for key in keys)

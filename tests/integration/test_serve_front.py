@@ -7,6 +7,7 @@ import http.client
 import json
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -116,6 +117,14 @@ def test_one_connection_carries_many_requests(connection, call):
         call("GET", path)
         call("HEAD", path)
     assert connection.sock is first
+
+
+def test_an_answer_does_not_wait_for_the_clients_acknowledgement(call):
+    """Nagle's algorithm would hold back the end of each answer for 40 ms: 50 answers for 2 seconds."""
+    started = time.perf_counter()
+    for _ in range(50):
+        call("GET", "/api/echo/x")
+    assert time.perf_counter() - started < 1.5
 
 
 def test_gzip_passes_through_untouched(call):

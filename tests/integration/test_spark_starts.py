@@ -11,9 +11,7 @@ from pipeline.session import local_session
 def test_a_local_session_runs_python_code_of_this_environment() -> None:
     spark = local_session("sluice-test")
     try:
-        interpreters = (
-            spark.sparkContext.parallelize(range(4), 2).map(lambda _: sys.executable).distinct().collect()
-        )
+        interpreters = spark.sparkContext.parallelize(range(4), 2).map(lambda _: sys.executable).distinct().collect()
         assert interpreters == [sys.executable]
         assert spark.range(1000).selectExpr("sum(id)").first()[0] == 499_500
     finally:

@@ -155,9 +155,7 @@ class CatalogAndModel(RuleBasedStateMachine):
     @rule(recipient=recipients, lifetime=st.integers(1, 100))
     def issue_token(self, recipient, lifetime):
         model = self.recipients.get(fold(recipient))
-        issued = self.expect(
-            model is not None, lambda: self.admin.issue_token(recipient, lifetime_seconds=lifetime)
-        )
+        issued = self.expect(model is not None, lambda: self.admin.issue_token(recipient, lifetime_seconds=lifetime))
         if model:
             token, secret = issued
             assert token.expires_at == self.world.clock.seconds + lifetime
@@ -234,7 +232,7 @@ def test_every_recipient_sees_exactly_what_a_plain_model_says():
             CatalogAndModel,
             settings=settings(
                 deadline=None,
-                max_examples=25,
+                max_examples=15,
                 stateful_step_count=20,
                 suppress_health_check=[HealthCheck.too_slow],
             ),
@@ -251,7 +249,7 @@ def dynamodb():
 
 
 @pytest.mark.parametrize("lister_class", LISTERS)
-@settings(deadline=None, max_examples=15, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_an_entry_that_stays_is_listed_once_whatever_comes_and_goes_between_pages(dynamodb, lister_class, data):
     world = World(dynamodb)

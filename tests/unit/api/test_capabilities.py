@@ -15,9 +15,7 @@ def test_without_the_header_a_client_reads_parquet() -> None:
 
 
 def test_keys_and_values_are_case_insensitive_and_blanks_do_not_matter() -> None:
-    assert parse(
-        "ResponseFormat=DELTA, Parquet ; readerFeatures=deletionVectors,columnMapping"
-    ) == Capabilities(
+    assert parse("ResponseFormat=DELTA, Parquet ; readerFeatures=deletionVectors,columnMapping") == Capabilities(
         formats=frozenset(["delta", "parquet"]),
         reader_features=frozenset(["deletionvectors", "columnmapping"]),
     )

@@ -17,9 +17,7 @@ def schema(*columns: dict[str, object]) -> str:
     return json.dumps({"type": "struct", "fields": columns})
 
 
-@given(
-    st.recursive(st.none() | st.booleans() | st.integers() | st.text(st.characters()), st.lists, max_leaves=5)
-)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(st.characters()), st.lists, max_leaves=5))
 def test_json_is_one_ascii_line_that_reads_back_the_same(value: object) -> None:
     encoded = dumps({"value": value})
     assert encoded.isascii()
@@ -70,7 +68,4 @@ def test_a_file_carries_version_and_timestamp_only_for_time_travel() -> None:
 
 def test_an_answer_without_files_has_no_url_that_could_expire() -> None:
     assert end_stream_line(min_url_expiration_timestamp=None) == b'{"endStreamAction":{}}\n'
-    assert (
-        end_stream_line(min_url_expiration_timestamp=7)
-        == b'{"endStreamAction":{"minUrlExpirationTimestamp":7}}\n'
-    )
+    assert end_stream_line(min_url_expiration_timestamp=7) == b'{"endStreamAction":{"minUrlExpirationTimestamp":7}}\n'

@@ -33,9 +33,7 @@ def test_every_field_is_read() -> None:
 
 
 def test_unknown_fields_and_nulls_count_for_nothing() -> None:
-    assert (
-        parse(surprise={"deep": [1]}, queryDeltaLog=True, version=None, predicateHints=None) == QueryRequest()
-    )
+    assert parse(surprise={"deep": [1]}, queryDeltaLog=True, version=None, predicateHints=None) == QueryRequest()
 
 
 def test_the_idempotency_key_may_be_spelled_as_spark_does() -> None:

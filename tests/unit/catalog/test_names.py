@@ -54,8 +54,9 @@ def test_spellings_of_one_name_have_one_key(spelling):
     assert names.key(spelling) == names.key("sales")
 
 
-def test_the_greek_sigma_at_the_end_of_a_word_is_a_spelling_too():
-    assert names.key("ΛΌΓΟΣ") == names.key("λόγος")
+@pytest.mark.parametrize(("one", "other"), [("straße", "STRASSE"), ("ΛΌΓΟΣ", "λόγοσ"), ("λόγος", "λόγοσ")])
+def test_spellings_that_lower_case_alone_would_tell_apart_have_one_key_too(one, other):
+    assert names.key(one) == names.key(other)
 
 
 def test_long_names_that_differ_only_at_the_end_have_different_keys():

@@ -103,11 +103,16 @@ def test_a_share_is_shown_as_it_was_made(world):
 def test_a_share_made_again_under_the_same_name_is_not_open_to_those_who_read_the_old_one(world):
     world.share("sales", "schema.table")
     token = world.recipient("ann", "sales")
-    stale = world.catalog(cache_seconds=60)
+    stale, knows_token_only = world.catalog(cache_seconds=60), world.catalog(cache_seconds=60)
     stale.find_share(token, "sales").require()
+    knows_token_only.authenticate(token)
     world.admin.remove_share("sales", cascade=True)
     world.share("sales", "schema.table")
     assert world.catalog().find_table(token, "sales", "schema", "table").table is None
+    # A reader that has the old grant in its cache does not take it for one of the new share.
+    assert knows_token_only.find_share(token, "sales").share is None
+    assert knows_token_only.find_table(token, "sales", "schema", "table").table is None
+    assert knows_token_only.list_shares(token, page()).items == ()
     # A reader that has the old share in its cache sees none of what lies below the new one.
     assert stale.find_table(token, "sales", "schema", "table").table is None
     assert stale.list_schemas(token, "sales", page()).items == ()

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from botocore.loaders import Loader
 from moto import mock_aws
 
 from cli.account import Account
@@ -26,9 +27,13 @@ class Result:
 
 Sluice = Callable[..., Result]
 
+# Each command makes its own clients; what botocore reads for them from disk is read once.
+SERVICE_DESCRIPTIONS = Loader()
+
 
 @pytest.fixture
 def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Sluice]:
+    monkeypatch.setattr("botocore.session.create_loader", lambda _path: SERVICE_DESCRIPTIONS)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
     monkeypatch.setenv("AWS_REGION", "eu-central-1")

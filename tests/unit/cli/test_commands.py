@@ -7,23 +7,22 @@ from datetime import UTC, datetime
 
 import pytest
 
+from cli.account import Account
 from cli.main import run
 from core.catalog.reader import Catalog
+from core.errors import UnauthenticatedError
 
 ORDERS = ("table", "add", "sales.retail.orders", "--location", "s3://bucket/orders", "--skip-checks")
 
 
 @pytest.fixture
-def filled(sluice, catalog):
+def filled(catalog):
     """A catalog with one table in a share that `acme` may read."""
-    for command in (
-        ("share", "add", "sales"),
-        ("schema", "add", "sales.retail"),
-        ORDERS,
-        ("recipient", "add", "acme"),
-        ("grant", "acme", "sales"),
-    ):
-        assert sluice(*command).code == 0
+    catalog.put_share("sales")
+    catalog.put_schema("sales", "retail")
+    catalog.put_table("sales", "retail", "orders", location="s3://bucket/orders")
+    catalog.put_recipient("acme")
+    catalog.grant("acme", "sales")
     return catalog
 
 
@@ -75,9 +74,9 @@ def test_for_a_person_it_prints_text_on_stdout_only(sluice, filled, command):
 
 
 def test_what_a_person_wrote_is_never_taken_for_markup(sluice, catalog):
-    sluice("share", "add", "sales", "--comment", "[red]not red[/red]")
+    sluice("share", "add", "sales", "--comment", "[red]not red[/red] :smile:")
 
-    assert "[red]not red[/red]" in sluice("share", "list").out
+    assert "[red]not red[/red] :smile:" in sluice("share", "list").out
 
 
 @pytest.mark.parametrize(
@@ -222,7 +221,7 @@ def test_an_issued_token_is_a_profile_that_opens_the_recipients_shares(sluice, f
     assert (profile["shareCredentialsVersion"], profile["endpoint"]) == (1, "https://sharing.example/delta-sharing")
     lifetime = datetime.fromisoformat(profile["expirationTime"]) - datetime.now(UTC)
     assert 11.9 < lifetime.total_seconds() / 3600 <= 12
-    assert authenticated(filled, profile["bearerToken"]) == "acme"
+    assert authenticated(profile["bearerToken"]) == "acme"
 
 
 def test_a_profile_file_is_private_and_never_written_over_another(sluice, filled, tmp_path):
@@ -258,8 +257,8 @@ def test_rotation_hands_out_a_new_token_and_ends_the_old_one_after_the_grace_per
     old = sluice("token", "issue", "acme", "--json").json
     new = sluice("token", "rotate", "acme", "--grace", "0m", "--json").json
 
-    assert authenticated(filled, new["profile"]["bearerToken"]) == "acme"
-    assert authenticated(filled, old["profile"]["bearerToken"]) is None
+    assert authenticated(new["profile"]["bearerToken"]) == "acme"
+    assert authenticated(old["profile"]["bearerToken"]) is None
 
 
 def test_a_revoked_token_stops_working_and_the_others_stay(sluice, filled):
@@ -268,17 +267,18 @@ def test_a_revoked_token_stops_working_and_the_others_stay(sluice, filled):
     result = sluice("token", "revoke", "acme", first["token"]["id"], "--yes", "--json")
 
     assert result.json == {"recipient": "acme", "revoked": [first["token"]["id"]]}
-    assert authenticated(filled, first["profile"]["bearerToken"]) is None
-    assert authenticated(filled, second["profile"]["bearerToken"]) == "acme"
+    assert authenticated(first["profile"]["bearerToken"]) is None
+    assert authenticated(second["profile"]["bearerToken"]) == "acme"
     assert sluice("token", "revoke", "acme", "--all", "--yes").code == 0
-    assert authenticated(filled, second["profile"]["bearerToken"]) is None
+    assert authenticated(second["profile"]["bearerToken"]) is None
 
 
 def test_no_command_shows_a_secret_again(sluice, filled):
     issued = sluice("token", "issue", "acme", "--json").json
     secret = issued["profile"]["bearerToken"]
 
-    shown = [sluice("token", "list", "acme"), sluice("recipient", "show", "acme"), sluice("recipient", "list", "--json")]
+    commands = [("token", "list", "acme"), ("recipient", "show", "acme"), ("recipient", "list", "--json")]
+    shown = [sluice(*command) for command in commands]
 
     assert all(secret not in result.out + result.err for result in shown)
     assert issued["token"]["id"] in shown[0].out
@@ -291,11 +291,13 @@ def test_apply_shows_the_difference_applies_it_and_has_then_nothing_to_do(sluice
     dry = sluice("apply", str(path), "--dry-run")
     first = sluice("apply", str(path))
     second = sluice("apply", str(path), "--json")
+    third = sluice("apply", str(path))
 
-    assert dry.out == "+ share sales\n    comment: all of it\n1 changes: not applied (--dry-run).\n"
-    assert first.out == "+ share sales\n    comment: all of it\n1 changes: applied.\n"
+    assert dry.out == "+ share sales\n    comment: all of it\nChanges that would be made: 1.\n"
+    assert first.out == "+ share sales\n    comment: all of it\nChanges made: 1.\n"
     assert first.err == "Warning: These settings of the reference server have no effect here: port.\n"
     assert second.json == {"applied": True, "changes": []}
+    assert third.out == "Nothing to do.\n"
 
 
 def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path):
@@ -312,7 +314,7 @@ def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path
         "~ share sales",
         "    comment: (none) → new",
     ]
-    assert "Remove 2 entries of the catalog? Nobody can be asked here" in refused.err
+    assert "(entries: 2)? Nobody can be asked here" in refused.err
     assert [(change["action"], change["name"]) for change in done.json["changes"]] == [
         ("remove", "sales.retail.orders"),
         ("remove", "sales.retail"),
@@ -323,14 +325,12 @@ def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path
 
 def test_a_faulty_file_is_refused_as_a_whole(sluice, catalog, tmp_path):
     path = tmp_path / "shares.yaml"
-    path.write_text("version: 1\nshares:\n- name: good\n- name: bad\n  schemas:\n  - name: x\n    tables:\n    - name: t\n")
+    path.write_text("version: 1\nshares:\n- name: good\n- name: bad\n  schemas: [{name: x, tables: [{name: t}]}]\n")
 
     result = sluice("apply", str(path))
 
     assert result.code == 1
-    assert (
-        f"{path}:8: shares[1].schemas[0].tables[0].location: 'location' in a table must be provided" in result.err
-    )
+    assert f"{path}:5: shares[1].schemas[0].tables[0].location: 'location' in a table must be provided" in result.err
     assert catalog.shares() == []
 
 
@@ -350,7 +350,7 @@ def test_wrong_usage_is_exit_code_2_and_help_is_0(sluice):
         *(("table", verb) for verb in ("list", "show", "add", "remove")),
         *(("recipient", verb) for verb in ("list", "show", "add", "remove")),
         *(("token", verb) for verb in ("issue", "list", "rotate", "revoke")),
-        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "serve")),
+        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "serve", "demo")),
     ],
 )
 def test_every_command_has_help_and_json(sluice, command):
@@ -370,11 +370,8 @@ def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def authenticated(catalog, token: str) -> str | None:
+def authenticated(token: str) -> str | None:
     """Who the server takes the token's bearer for, asked as the functions ask."""
-    from cli.account import Account
-    from core.errors import UnauthenticatedError
-
     reader = Catalog(Account().client("dynamodb"), "sluice-catalog", cache_seconds=0)
     try:
         return reader.authenticate(token).name

@@ -45,9 +45,7 @@ def test_a_body_may_come_in_base64() -> None:
 def test_a_gzipped_answer_unpacks_to_the_plain_one(chunks: list[str]) -> None:
     def answer(encoding: str) -> dict[str, object]:
         body = (chunk.encode() for chunk in chunks)
-        return dict(
-            buffered_answer(Response(200, {}, body), Request("GET", headers={"accept-encoding": encoding}))
-        )
+        return dict(buffered_answer(Response(200, {}, body), Request("GET", headers={"accept-encoding": encoding})))
 
     plain, packed = answer("identity"), answer("gzip, deflate")
     if not "".join(chunks):

@@ -1,0 +1,93 @@
+"""The account in the environment, and its failures in one sentence."""
+
+import pytest
+from botocore import exceptions
+
+from cli.account import Account, explain
+from cli.main import run
+
+
+def answer(code: str, message: str = "a message") -> exceptions.ClientError:
+    return exceptions.ClientError({"Error": {"Code": code, "Message": message}}, "Query")
+
+
+@pytest.mark.parametrize(
+    ("error", "sentence"),
+    [
+        (exceptions.NoCredentialsError(), "There are no AWS credentials: set AWS_PROFILE, or"),
+        (
+            exceptions.PartialCredentialsError(provider="env", cred_var="secret"),
+            "The AWS credentials are incomplete or cannot be read",
+        ),
+        (exceptions.ProfileNotFound(profile="prod"), "name one of your AWS configuration with --aws-profile"),
+        (exceptions.NoRegionError(), "There is no AWS region: set AWS_REGION, or give --region."),
+        (exceptions.EndpointConnectionError(endpoint_url="http://x"), "AWS cannot be reached"),
+        (exceptions.ConnectTimeoutError(endpoint_url="http://x"), "AWS cannot be reached"),
+        (exceptions.UnknownServiceError(service_name="x", known_service_names="y"), "The AWS client failed"),
+        (answer("ResourceNotFoundException"), "run `sluice init` to create it"),
+        (
+            answer("AccessDeniedException", "no Query"),
+            "AWS denies Query to these credentials: no",
+        ),
+        (answer("ExpiredTokenException"), "The AWS credentials have expired: sign in again."),
+        (answer("UnrecognizedClientException"), "AWS does not accept these credentials"),
+        (answer("ThrottlingException"), "AWS answered ThrottlingException to Query: a message"),
+    ],
+)
+def test_every_failure_of_aws_is_one_sentence(error, sentence):
+    assert sentence in explain(error)
+    assert "\n" not in explain(error)
+
+
+@pytest.fixture
+def bare_environment(monkeypatch, tmp_path):
+    """Neither credentials nor a region, wherever botocore looks for them."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
+    return monkeypatch
+
+
+def test_without_region_or_credentials_a_command_says_so(bare_environment, capsys):
+    assert run(["share", "list"]) == 1
+    assert capsys.readouterr().err == "Error: There is no AWS region: set AWS_REGION, or give --region.\n"
+    assert run(["--region", "eu-west-1", "share", "list"]) == 1
+    assert capsys.readouterr().err.startswith("Error: There are no AWS credentials")
+    assert run(["--aws-profile", "nowhere", "share", "list", "--json"]) == 1
+    assert "nowhere" in capsys.readouterr().out
+
+
+def test_an_endpoint_that_nobody_listens_on_is_one_sentence(sluice, monkeypatch):
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+
+    result = sluice("--endpoint-url", "http://127.0.0.1:9", "share", "list")
+
+    assert result.code == 1
+    assert result.err.startswith("Error: AWS cannot be reached: ")
+
+
+def test_without_a_catalog_it_says_how_to_make_one(sluice):
+    assert "run `sluice init` to create it" in sluice("share", "list").err
+    assert sluice("--catalog", "mine", "init").code == 0
+    assert sluice("--catalog", "mine", "share", "list").code == 0
+
+
+def test_options_win_over_the_environment(bare_environment):
+    bare_environment.setenv("AWS_REGION", "eu-west-1")
+    bare_environment.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example")
+    bare_environment.setenv("SLUICE_CATALOG_TABLE", "theirs")
+
+    given = Account(catalog="mine", region_option="eu-west-3", endpoint_url="http://aws.example").settings
+    found = Account().settings
+
+    assert (given.catalog_table, given.region, given.s3_endpoint_url) == ("mine", "eu-west-3", "http://aws.example")
+    assert (found.catalog_table, found.region, found.s3_endpoint_url) == ("theirs", "eu-west-1", "http://s3.example")
+
+
+def test_the_region_may_come_from_the_aws_configuration(bare_environment, tmp_path):
+    (tmp_path / "config").write_text("[default]\nregion = sa-east-1\n[profile prod]\nregion = ca-central-1\n")
+
+    assert Account().settings.region == "sa-east-1"
+    assert Account(profile="prod").settings.region == "ca-central-1"
