@@ -12,8 +12,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.account import Account, explain
-from cli.commands import catalog, doctor, recipients, schemas, serve, shares, tables, tokens
-from cli.commands.common import Json
+from cli.commands import catalog, demo, doctor, recipients, schemas, serve, shares, tables, tokens
 from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.errors import CatalogError
@@ -23,20 +22,7 @@ ACCOUNT = "The AWS account"
 
 app = typer.Typer(name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 app.command()(serve.serve)
-
-
-@app.command()
-def demo(
-    keep: Annotated[bool, typer.Option("--keep", help="Leave the endpoint running, until Ctrl-C.")] = False,
-    port: Annotated[int, typer.Option(min=0, max=65_535, help="0 takes any free port.")] = 0,
-    as_json: Json = False,
-) -> None:
-    """Share a year of made-up trips from an embedded AWS, and read them back with the published client."""
-    from cli.commands.demo import demo as show  # brings pandas and the published client: seconds to import
-
-    show(keep=keep, port=port, as_json=as_json)
-
-
+app.command()(demo.demo)
 app.command(rich_help_panel=ADMIN)(catalog.init)
 app.command(rich_help_panel=ADMIN)(catalog.apply)
 app.add_typer(shares.app, name="share", rich_help_panel=ADMIN)
