@@ -35,17 +35,12 @@ def set_up(aws: EmbeddedAws) -> dict[str, str]:
     iam = cast("IAMClient", _client(aws, "iam"))
     access_key_id, secret_access_key = _functions_user(iam, aws.region)
     _storage_role(iam)
-    return {
-        **_connection(aws, access_key_id, secret_access_key),
-        "SLUICE_STORAGE_ROLE_ARN": _arn("role", STORAGE_ROLE),
-        "SLUICE_STORAGE_EXTERNAL_ID": "",
-        "SLUICE_S3_ADDRESSING": "path",
-    }
+    return _environment(aws, access_key_id, secret_access_key)
 
 
 def owner_environment(aws: EmbeddedAws) -> dict[str, str]:
     """The environment in which the admin commands work on a running embedded AWS."""
-    return _connection(aws, aws.access_key_id, aws.secret_access_key)
+    return _environment(aws, aws.access_key_id, aws.secret_access_key)
 
 
 def catalog_admin(aws: EmbeddedAws) -> CatalogAdmin:
@@ -67,13 +62,16 @@ def forget_other_accounts() -> None:
     }
 
 
-def _connection(aws: EmbeddedAws, access_key_id: str, secret_access_key: str) -> dict[str, str]:
+def _environment(aws: EmbeddedAws, access_key_id: str, secret_access_key: str) -> dict[str, str]:
     return {
         "AWS_ENDPOINT_URL": aws.endpoint_url,
         "AWS_REGION": aws.region,
         "AWS_ACCESS_KEY_ID": access_key_id,
         "AWS_SECRET_ACCESS_KEY": secret_access_key,
         "SLUICE_CATALOG_TABLE": CATALOG_TABLE,
+        "SLUICE_STORAGE_ROLE_ARN": _arn("role", STORAGE_ROLE),
+        "SLUICE_STORAGE_EXTERNAL_ID": "",
+        "SLUICE_S3_ADDRESSING": "path",
     }
 
 
@@ -99,7 +97,8 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
 
 
 def _storage_role(iam: "IAMClient") -> None:
-    principal = {"AWS": _arn("user", FUNCTIONS_USER)}
+    # The functions, and the owner, who looks for what is wrong with a table by `sluice doctor`.
+    principal = {"AWS": [_arn("user", FUNCTIONS_USER), f"arn:aws:iam::{ACCOUNT_ID}:root"]}
     trust = _policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal})
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_role(RoleName=STORAGE_ROLE, AssumeRolePolicyDocument=trust)

@@ -1,11 +1,17 @@
 """One server per worker, with the tables that most tests need."""
 
-from collections.abc import Iterator
+import shlex
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
+import boto3
 import pyarrow as pa
 import pytest
 
+from cli.embedded.setup import CATALOG_TABLE
+from core.catalog.admin import CatalogAdmin
 from tests import tables
 from tests.server import Server, running_server
 
@@ -15,6 +21,10 @@ class Served:
     server: Server
     people: pa.Table
     events: pa.Table
+    client_arguments: dict[str, str]
+
+    def admin(self, *, now: Callable[[], float] = time.time) -> CatalogAdmin:
+        return CatalogAdmin(boto3.client("dynamodb", **self.client_arguments), CATALOG_TABLE, now=now)
 
 
 @pytest.fixture(scope="session")
@@ -50,5 +60,18 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             {"name": "other", "schemas": []},
         ],
     }
-    with running_server(folder, shares, "--log-level", "INFO") as server:
-        yield Served(server, people, events)
+    admin_env = folder / "admin.env"
+    with running_server(folder, shares, "--log-level", "INFO", "--admin-env-out", str(admin_env)) as server:
+        yield Served(server, people, events, _client_arguments(admin_env))
+
+
+def _client_arguments(admin_env: Path) -> dict[str, str]:
+    """Of a boto client that may do everything in the server's AWS."""
+    lines = (shlex.split(line)[1].partition("=") for line in admin_env.read_text().splitlines())
+    variables = {name: value for name, _, value in lines}
+    return {
+        "endpoint_url": variables["AWS_ENDPOINT_URL"],
+        "region_name": variables["AWS_REGION"],
+        "aws_access_key_id": variables["AWS_ACCESS_KEY_ID"],
+        "aws_secret_access_key": variables["AWS_SECRET_ACCESS_KEY"],
+    }

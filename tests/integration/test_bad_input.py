@@ -4,11 +4,17 @@ import base64
 import json
 import random
 import socket
+import time
 from urllib.parse import urlsplit
 
+import boto3
 import pytest
 import requests
 
+from cli.embedded.setup import CATALOG_TABLE
+from core.api.paging import Page
+from core.api.request import Request
+from core.catalog.reader import Catalog
 from tests.integration.conftest import Served
 from tests.server import Server
 
@@ -73,6 +79,38 @@ class TestTokens:
         assert_refused(server.call("GET", "/shares", token=server.token.upper()), 401)
         assert_refused(server.call("GET", "/shares", token=server.token + "A"), 401)
 
+    def test_an_expired_token_is_a_401(self, served: Served) -> None:
+        admin = served.admin(now=lambda: time.time() - 7200)
+        admin.put_recipient("late")
+        _, secret = admin.issue_token("late", lifetime_seconds=3600)
+        assert_refused(served.server.call("GET", "/shares", token=secret), 401)
+
+    def test_a_revoked_token_is_a_401_within_the_catalogs_cache_time(self, served: Served) -> None:
+        admin = served.admin()
+        admin.put_recipient("former")
+        token, secret = admin.issue_token("former", lifetime_seconds=3600)
+        assert served.server.call("GET", "/shares", token=secret).json() == {"items": []}
+        admin.revoke_token("former", token.id)
+        revoked_at = time.monotonic()
+        while served.server.call("GET", "/shares", token=secret).status_code == 200:
+            assert time.monotonic() < revoked_at + 10, "the cache holds for 5 seconds"
+        assert_refused(served.server.call("GET", "/shares", token=secret), 401)
+
+    def test_a_share_that_is_not_granted_is_answered_as_one_that_does_not_exist(self, served: Served) -> None:
+        admin = served.admin()
+        admin.put_recipient("outsider")
+        _, secret = admin.issue_token("outsider", lifetime_seconds=3600)
+        for path in (
+            "/shares/{}",
+            "/shares/{}/schemas",
+            "/shares/{}/all-tables",
+            "/shares/{}/schemas/Core/tables/People",
+        ):
+            hidden = served.server.call("GET", path.format("Sales"), token=secret)
+            absent = served.server.call("GET", path.format("Absent"), token=secret)
+            assert_refused(hidden, 404)
+            assert hidden.text.replace("Sales", "Absent") == absent.text
+
     def test_the_scheme_is_case_insensitive(self, server: Server) -> None:
         header = {"Authorization": f"bearer {server.token}"}
         assert requests.get(f"{server.endpoint}/shares", headers=header, timeout=10).status_code == 200
@@ -118,11 +156,7 @@ def raw_get(server: Server, path: str) -> requests.Response:
     prepared = session.prepare_request(
         requests.Request("GET", server.endpoint, headers={"Authorization": f"Bearer {server.token}"})
     )
-    prepared.url = (
-        server.endpoint + path.encode().decode("ascii", errors="ignore")
-        if path.isascii()
-        else (server.endpoint + requests.utils.quote(path))
-    )
+    prepared.url = server.endpoint + (path if path.isascii() else requests.utils.quote(path))
     return session.send(prepared, timeout=10)
 
 
@@ -221,6 +255,28 @@ class TestPageTokens:
         ]
         for bad in altered:
             assert_refused(server.call("GET", "/shares", params={"pageToken": bad}), 400)
+
+    def test_an_expired_token_says_to_start_again(self, served: Served) -> None:
+        arguments = served.client_arguments
+        long_ago = Catalog(
+            boto3.client("dynamodb", **arguments), CATALOG_TABLE, cache_seconds=0, now=lambda: time.time() - 5 * 86_400
+        )
+        first = long_ago.list_shares(served.server.token, Page(Request("GET", query={"maxResults": "1"})))
+        response = served.server.call("GET", "/shares", params={"pageToken": first.next_page_token})
+        assert_refused(response, 400)
+        assert "expired" in response.text
+
+    def test_a_token_is_of_no_use_to_another_recipient(self, served: Served) -> None:
+        admin = served.admin()
+        admin.put_recipient("neighbour")
+        admin.grant("neighbour", "Sales")
+        _, secret = admin.issue_token("neighbour", lifetime_seconds=3600)
+        token = self.first_token(served.server, "/shares/Sales/schemas")
+        own = served.server.call("GET", "/shares/Sales/schemas", params={"pageToken": token})
+        assert own.status_code == 200
+        assert_refused(
+            served.server.call("GET", "/shares/Sales/schemas", params={"pageToken": token}, token=secret), 400
+        )
 
 
 class TestRoutes:
