@@ -57,7 +57,7 @@ clean: ## Remove everything that make created
 	rm -rf .venv .tools dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .tools/uv/bin/uv:
-	$(PYTHON) -m pip install --quiet --target .tools/uv uv==$(UV_VERSION)
+	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools/uv uv==$(UV_VERSION)
 
 .venv/.local: pyproject.toml uv.lock | $(UV)
 	$(UV) sync --quiet --frozen --inexact --extra local
