@@ -1,6 +1,7 @@
 """Small Delta tables for tests, written by `deltalake` as a provider would."""
 
 import datetime as dt
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,3 +31,29 @@ def events(directory: Path, *, days: int = 10, rows: int = 4) -> pa.Table:
     )
     write_deltalake(directory, table, partition_by=["day", "kind"])
     return table
+
+
+ODD_STATS = ('{"numRecords":2}', None, "not json", "[]", '{"numRecords":"2"}', '{"numRecords": 1, "x": "é\u2028"}')
+
+
+def many_files(directory: Path, count: int = 300) -> list[dict[str, object]]:
+    """A log alone, of files that do not exist, with all kinds of statistics; returns its add actions."""
+    log = directory / "_delta_log"
+    log.mkdir(parents=True)
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    metadata = {
+        "id": "00000000-0000-0000-0000-000000000001",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": json.dumps(schema),
+        "partitionColumns": [],
+        "configuration": {},
+    }
+    adds: list[dict[str, object]] = []
+    for number in range(count):
+        stats = ODD_STATS[number % len(ODD_STATS)]
+        add = {"path": f"part-{number:05d}.parquet", "partitionValues": {}, "size": number, "modificationTime": 0}
+        adds.append({**add, "dataChange": True} | ({"stats": stats} if stats is not None else {}))
+    actions = [{"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": metadata}]
+    actions += [{"add": add} for add in adds]
+    (log / f"{0:020d}.json").write_text("\n".join(map(json.dumps, actions)))
+    return adds

@@ -21,6 +21,7 @@ class Served:
     server: Server
     people: pa.Table
     events: pa.Table
+    many_files: list[dict[str, object]]
     client_arguments: dict[str, str]
 
     def admin(self, *, now: Callable[[], float] = time.time) -> CatalogAdmin:
@@ -31,6 +32,7 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     folder = tmp_path_factory.mktemp("served")
     people, events = tables.people(folder / "people"), tables.events(folder / "events")
+    many_files = tables.many_files(folder / "many")
     (folder / "empty" / "_delta_log").mkdir(parents=True)
     (folder / "empty" / "readme.txt").write_text("no table")
     shares = {
@@ -39,6 +41,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
             {
                 "name": "Sales",
                 "displayName": "All sales",
+                "comment": "Since 2024",
+                "properties": {"owner": "sales team"},
                 "schemas": [
                     {
                         "name": "Core",
@@ -51,6 +55,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
                                 "historyShared": True,
                                 "startVersion": 1,
                             },
+                            {"name": "many", "location": str(folder / "many")},
                             {"name": "nothing", "location": str(folder / "empty")},
                         ],
                     },
@@ -62,7 +67,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     }
     admin_env = folder / "admin.env"
     with running_server(folder, shares, "--log-level", "INFO", "--admin-env-out", str(admin_env)) as server:
-        yield Served(server, people, events, _client_arguments(admin_env))
+        yield Served(server, people, events, many_files, _client_arguments(admin_env))
 
 
 def _client_arguments(admin_env: Path) -> dict[str, str]:

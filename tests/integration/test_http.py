@@ -17,6 +17,7 @@ from tests.server import Server
 
 PEOPLE = "/shares/Sales/schemas/Core/tables/People"
 EVENTS = "/shares/Sales/schemas/Core/tables/events"
+MANY = "/shares/Sales/schemas/Core/tables/many"
 LATE = "/shares/Sales/schemas/Core/tables/late"
 
 
@@ -44,6 +45,8 @@ class TestDiscovery:
         share = server.call("GET", "/shares/sALES").json()["share"]
         assert share["name"] == "Sales"
         assert share["displayName"] == "All sales"
+        assert share["comment"] == "Since 2024"
+        assert share["properties"] == {"owner": "sales team"}
         assert len(share["id"]) == 36
 
     def test_a_table_shows_the_ids_by_which_catalogs_know_it(self, server: Server) -> None:
@@ -275,6 +278,16 @@ class TestQuery:
     def test_a_limit_with_a_hint_is_not_applied_because_rows_could_be_lost(self, server: Server) -> None:
         body = {"limitHint": 1, "predicateHints": ["value = 39"]}
         assert len(lines(server.call("POST", f"{EVENTS}/query", json=body))) == 2 + 10
+
+    def test_statistics_are_the_logs_own_text_whatever_it_is(self, served: Served) -> None:
+        _, _, *files = lines(served.server.call("POST", f"{MANY}/query", json={}))
+        expected = {add["size"]: add.get("stats") for add in served.many_files}
+        assert {line["file"]["size"]: line["file"].get("stats") for line in files} == expected
+
+    def test_a_file_that_does_not_say_how_many_rows_it_has_does_not_fill_a_limit(self, served: Served) -> None:
+        """Of each six files one says 2 and one says 1: 4 rows are reached with the seventh file."""
+        response = served.server.call("POST", f"{MANY}/query", json={"limitHint": 4})
+        assert [line["file"]["size"] for line in lines(response)[2:]] == list(range(7))
 
     @pytest.mark.parametrize("body", [{"jsonPredicateHints": "nonsense"}, {"predicateHints": ["DROP TABLE x;"]}])
     def test_hints_that_are_not_understood_filter_nothing(self, server: Server, body: dict[str, object]) -> None:

@@ -29,7 +29,7 @@ def test_the_client_lists_what_is_shared_in_the_providers_spelling(served: Serve
     assert [schema.name for schema in sharing.list_schemas(sales)] == ["Core", "void"]
     tables = sharing.list_tables(sharing.list_schemas(sales)[0])
     assert [(table.share, table.schema, table.name) for table in tables] == [
-        ("Sales", "Core", name) for name in ("events", "late", "nothing", "People")
+        ("Sales", "Core", name) for name in ("events", "late", "many", "nothing", "People")
     ]
     assert sharing.list_all_tables() == tables
 
