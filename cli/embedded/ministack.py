@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import http.client
 import os
 import secrets
 import signal
@@ -10,10 +11,8 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +22,7 @@ from cli.signals import uninterrupted
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
+PORTS = range(20_000, 32_000)
 START_SECONDS = 30.0
 STOP_SECONDS = 15.0
 
@@ -31,10 +31,14 @@ STOP_SECONDS = 15.0
 class EmbeddedAws:
     """A running emulator and the keys of its account's root user, made anew for each run."""
 
-    endpoint_url: str
+    port: int
     access_key_id: str
-    secret_access_key: str
+    secret_access_key: str = field(repr=False)
     region: str = REGION
+
+    @property
+    def endpoint_url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
 
     def client_arguments(self) -> dict[str, str]:
         return {
@@ -51,11 +55,10 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
     python = ministack_python()
     with contextlib.ExitStack() as stack:
         home = _home(data) if data else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-aws-")))
-        port = _free_port()
-        aws = EmbeddedAws(f"http://127.0.0.1:{port}", "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
+        aws = EmbeddedAws(_free_port(), "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
         log = stack.enter_context((home / "ministack.log").open("wb"))
         with uninterrupted():
-            process = _start(python, home, _environment(home, port, aws, persist=data is not None), log)
+            process = _start(python, home, _environment(home, aws, persist=data is not None), log)
             stack.callback(_stop, process)
         _wait_until_ready(process, aws, home / "ministack.log")
         yield aws
@@ -86,13 +89,13 @@ def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO)
         raise CommandError(f"The embedded AWS did not start: {error.strerror}.") from error
 
 
-def _environment(home: Path, port: int, aws: EmbeddedAws, *, persist: bool) -> dict[str, str]:
+def _environment(home: Path, aws: EmbeddedAws, *, persist: bool) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "PYTHON"))}
     return {
         **inherited,
         "AUTH": "true",
         "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
+        "GATEWAY_PORT": str(aws.port),
         "MINISTACK_HOST": "127.0.0.1",
         "MINISTACK_REGION": aws.region,
         "MINISTACK_ACCOUNT_ID": ACCOUNT_ID,
@@ -114,19 +117,28 @@ def _end_with_parent() -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """One that no connection can take before the emulator does: those get theirs from 32768 on."""
+    while True:
+        port = secrets.choice(PORTS)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
+        # Not by urllib, which would ask a proxy of the environment.
+        connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=1)
         try:
-            with urllib.request.urlopen(f"{aws.endpoint_url}/_ministack/health", timeout=1):  # noqa: S310
-                return
-        except (urllib.error.URLError, OSError):
+            connection.request("GET", "/_ministack/health")
+            connection.getresponse()
+        except (http.client.HTTPException, OSError):
             time.sleep(0.05)
+        else:
+            return
+        finally:
+            connection.close()
     last_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
     raise CommandError(f"The embedded AWS did not start: {last_line or 'it said nothing'}")
 

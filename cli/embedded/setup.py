@@ -52,13 +52,15 @@ def s3_client(aws: EmbeddedAws) -> "S3Client":
 
 
 def forget_other_accounts() -> None:
-    """Take the user's own AWS settings out of this process, so that they cannot disturb the embedded AWS."""
+    """Take the user's own AWS settings out of this process, and a proxy's: they would disturb the embedded AWS."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ |= {
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
     }
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Self, cast
 
 from botocore.config import Config
@@ -114,13 +114,8 @@ class Storage:
     @classmethod
     def connect(cls, settings: Settings, botocore_session: Session) -> Self:
         """With roles assumed as whoever this process runs as."""
-
-        @cache
-        def sts() -> "STSClient":
-            client = botocore_session.create_client("sts", region_name=settings.region, config=PATIENCE)
-            return cast("STSClient", client)
-
-        return cls(StorageRoles(sts), settings, botocore_session)
+        sts = cast("STSClient", botocore_session.create_client("sts", region_name=settings.region, config=PATIENCE))
+        return cls(StorageRoles(lambda: sts), settings, botocore_session)
 
     def open(
         self,
