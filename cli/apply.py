@@ -42,6 +42,7 @@ def plan(
     planner.shares(desired.shares)
     if desired.recipients is not None:
         planner.recipients(desired.recipients)
+    planner.check_new_ids()
     return [*planner.removals, *planner.additions]
 
 
@@ -85,6 +86,7 @@ class _Planner:
         self._prune = prune
         self._locate = locate
         self._current_shares = _by_key(admin.shares())
+        self._new_table_ids: dict[str, str] = {}
         self.removals: list[Change] = []
         self.additions: list[Change] = []
 
@@ -125,9 +127,22 @@ class _Planner:
     def _table(self, share: str, schema: str, entry: TableEntry, current: Table | None) -> None:
         name = f"{share}.{schema}.{entry.name}"
         _check_id("table", name, entry.id, current)
+        if entry.id and current is None:
+            self._new_table_ids[entry.id] = name
         arguments = table_arguments(entry, self._location(entry))
         put = partial(self._admin.put_table, share, schema, entry.name, table_id=entry.id)
         self._put("table", name, current, arguments, put)
+
+    def check_new_ids(self) -> None:
+        """Before anything is written: the id of a new table must not be another's, unless that one goes."""
+        going = {change.name for change in self.removals if change.kind == "table"}
+        for share in self._admin.shares() if self._new_table_ids else ():
+            for table in self._admin.tables(share.name):
+                if table.id in self._new_table_ids and table.full_name not in going:
+                    raise CommandError(
+                        f"The id {table.id} of the table '{self._new_table_ids[table.id]}' is that of "
+                        f"'{table.full_name}' in the catalog: leave it out of the file, or remove that table first."
+                    )
 
     def _location(self, entry: TableEntry) -> str:
         if entry.directory is None:

@@ -16,6 +16,7 @@ from cli.commands import catalog, demo, doctor, recipients, schemas, serve, shar
 from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.errors import CatalogError
+from core.settings import InvalidSettingError
 
 ADMIN = "The catalog"
 ACCOUNT = "The AWS account"
@@ -86,10 +87,16 @@ def run(arguments: Sequence[str]) -> int:
         app(args=list(arguments), prog_name="sluice")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
-    except (CommandError, CatalogError) as error:
+    except CommandError as error:
+        output.fail(error.message, error.details)
+    except CatalogError as error:
         output.fail(error.message)
     except (BotoCoreError, ClientError) as error:
         output.fail(explain(error))
+    except InvalidSettingError as error:
+        output.fail(str(error))
+    except OSError as error:
+        output.fail(f"{error.filename or 'The output'} cannot be used: {error.strerror or error}.")
     return 1
 
 

@@ -59,9 +59,9 @@ class Output:
     def note(self, content: str | Text) -> None:
         console(sys.stderr).print(content)
 
-    def fail(self, message: str) -> None:
+    def fail(self, message: str, details: Mapping[str, Any] | None = None) -> None:
         if self.as_json:
-            self.document({"error": message})
+            self.document({"error": message, **(details or {})})
         else:
             self.note(Text("Error: ", style="bold red") + Text(message))
 

@@ -4,7 +4,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -28,9 +28,10 @@ class Stop:
             self.requested = True
             raise StoppedError
 
-    def wait(self) -> None:
-        """Until a signal comes. It asks again and again because Python may have swallowed the exception before."""
+    def wait(self, check: Callable[[], None] = lambda: None) -> None:
+        """Until a signal comes, or `check` raises. It asks because Python may have swallowed the signal's exception."""
         while not self.requested:
+            check()
             time.sleep(POLL_SECONDS)
 
 

@@ -3,6 +3,7 @@
 The names are the ones that `infra/template.yaml` sets and that `sluice serve` exports.
 """
 
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,10 @@ from dataclasses import dataclass
 MAX_URL_SECONDS = 3600
 # Spark takes a URL with less than 15 minutes left for invalid; 20 leaves room for clocks.
 MIN_URL_SECONDS = 1200
+
+
+class InvalidSettingError(ValueError):
+    """A variable of the environment that makes no sense. For the provider's eyes: the message names it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +33,10 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
         get = environment.get
         endpoint = get("AWS_ENDPOINT_URL_S3") or get("AWS_ENDPOINT_URL") or None
-        url_seconds = int(get("SLUICE_URL_SECONDS", str(MAX_URL_SECONDS)))
+        url_seconds = int(_number(environment, "SLUICE_URL_SECONDS", MAX_URL_SECONDS))
         return cls(
             catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
-            catalog_cache_seconds=float(get("SLUICE_CATALOG_CACHE_SECONDS", "5")),
+            catalog_cache_seconds=_number(environment, "SLUICE_CATALOG_CACHE_SECONDS", 5),
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,
             storage_external_id=get("SLUICE_STORAGE_EXTERNAL_ID") or None,
             url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),
@@ -40,3 +45,14 @@ class Settings:
             # A custom endpoint rarely has a host name per bucket, so path style is its default.
             s3_path_style=get("SLUICE_S3_ADDRESSING", "path" if endpoint else "virtual") == "path",
         )
+
+
+def _number(environment: Mapping[str, str], name: str, default: float) -> float:
+    text = environment.get(name) or str(default)
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number) or number < 0:
+        raise InvalidSettingError(f"{name} is {text!r}, which is not a number of seconds.")
+    return number

@@ -7,8 +7,7 @@ import typer
 from rich.text import Text
 
 from cli.commands.common import Json, Yes, account_of, confirm
-from cli.commands.doctor import refused
-from cli.errors import CommandError
+from cli.commands.doctor import require_passed
 from cli.output import Output
 
 if TYPE_CHECKING:
@@ -59,8 +58,9 @@ def apply(
     desired = load(file)
     if warning := desired.warning():
         output.note(f"Warning: {warning}")
-    if check and (failed := refused(described_tables(desired), account, output)):
-        raise CommandError(f"Nothing was applied. Checks that failed: {failed}.")
+    if check:
+        otherwise = "Nothing was applied, because a check failed."
+        require_passed(described_tables(desired), account, output, otherwise=otherwise)
     changes = plan(desired, account.admin(), prune=prune)
     if not as_json:
         for change in changes:

@@ -10,6 +10,7 @@ from rich.text import Text
 from cli.account import Account
 from cli.commands.common import Json, account_of, table_name
 from cli.doctor.checks import Finding, Status
+from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.model import Table
 
@@ -43,14 +44,15 @@ def doctor(
         raise typer.Exit(1)
 
 
-def refused(tables: Iterable[Table], account: Account, output: Output) -> int:
-    """Run the tables' checks before they are added; what failed is shown on stderr. Returns how many checks did."""
+def require_passed(tables: Iterable[Table], account: Account, output: Output, *, otherwise: str) -> None:
+    """Run the tables' checks before they are added; if any fails, show it and refuse with the sentence `otherwise`."""
     from cli.doctor.table import check_tables
 
     failed = [finding for finding in check_tables(tables, account) if finding.status is Status.FAILED]
-    for finding in failed:
+    for finding in failed if not output.as_json else ():
         show_finding(finding, output.note)
-    return len(failed)
+    if failed:
+        raise CommandError(otherwise, details={"findings": [asdict(finding) for finding in failed]})
 
 
 def _examine(account: Account, names: list[tuple[str, str, str]]) -> Iterator[Finding]:

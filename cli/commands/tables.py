@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 
 from cli.commands.common import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace, table_name
-from cli.commands.doctor import refused
+from cli.commands.doctor import require_passed
 from cli.documents import table_document
 from cli.errors import CommandError
 from cli.output import Output
@@ -94,8 +94,9 @@ def add_table(
     if not replace:
         refuse_to_replace("table", name, find(admin.table, share, schema, table), content)
     candidate = Table(name=table, schema=schema, share=share, share_id="", id="", **content)
-    if not skip_checks and refused([candidate], account, output):
-        raise CommandError("The table was not added, because a check failed (--skip-checks adds it all the same).")
+    if not skip_checks:
+        otherwise = "The table was not added, because a check failed (--skip-checks adds it all the same)."
+        require_passed([candidate], account, output, otherwise=otherwise)
     written = admin.put_table(share, schema, table, table_id=table_id, **content)
     document = {"outcome": written.outcome, "table": table_document(written.value)}
     output.done(f"Table '{written.value.full_name}' {written.outcome}.", document)

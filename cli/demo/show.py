@@ -54,7 +54,7 @@ def show(output: Output, *, keep: bool, port: int) -> bool:
         if keep:
             if not output.as_json:
                 output.print(SNIPPETS.format(profile=server.profile_path, endpoint=server.endpoint, table=TRIPS))
-            stop.wait()
+            stop.wait(server.check_running)
     return finished
 
 

@@ -9,16 +9,15 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import deltalake
 from botocore import exceptions
 from botocore.awsrequest import AWSRequest
 from botocore.httpsession import URLLib3Session
-from deltalake.exceptions import DeltaError
 
 from cli.account import Account
 from cli.doctor.checks import CheckFailedError, Finding, NothingToCheckError, run_checks
 from core.catalog.model import Table
 from core.delta.paths import object_key
+from core.delta.reader import judge
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.storage.location import InvalidLocationError, S3Location
@@ -104,14 +103,19 @@ class TableChecks:
         """By the server's own listing, whose errors are clearer, then by `deltalake` as the judge."""
         try:
             self._delta.latest_version(self._session)
-            table = deltalake.DeltaTable(self._location.uri, storage_options=self._session.delta_options())
+            table = judge(self._session)
             protocol = table.protocol()
-        except (SharingError, DeltaError, OSError) as error:
+        except (SharingError, OSError) as error:
             raise CheckFailedError(
-                f"the log cannot be read: {str(error).partition(chr(10))[0]}",
+                f"the log cannot be read: {str(error.__cause__ or error).partition(chr(10))[0]}",
                 "Check that the location is the folder that holds _delta_log, and that the role's policy "
                 "allows s3:ListBucket on the bucket and s3:GetObject below it (with kms:Decrypt, if encrypted).",
             ) from error
+        if table.version() < self._table.start_version:
+            raise CheckFailedError(
+                f"the table is at version {table.version()}, its history is shared from {self._table.start_version} on",
+                "Give it a smaller start version, or wait for that version: until then nothing of it can be read.",
+            )
         features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
         described = f", features {', '.join(features)}" if features else ""
         return (

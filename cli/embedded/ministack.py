@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import http.client
 import os
 import secrets
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
@@ -35,6 +36,11 @@ class EmbeddedAws:
     access_key_id: str
     secret_access_key: str = field(repr=False)
     region: str = REGION
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False, compare=False)
+
+    def check_running(self) -> None:
+        if self.process and self.process.poll() is not None:
+            raise CommandError("The embedded AWS has ended unexpectedly: start the command again.")
 
     @property
     def endpoint_url(self) -> str:
@@ -54,23 +60,34 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
     """Run MiniStack with enforced signatures and policies; its state is kept in `data` if that is given."""
     python = ministack_python()
     with contextlib.ExitStack() as stack:
-        home = _home(data) if data else Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-aws-")))
+        if data:
+            home = stack.enter_context(_kept_home(data))
+        else:
+            home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-aws-")))
         aws = EmbeddedAws(_free_port(), "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
         log = stack.enter_context((home / "ministack.log").open("wb"))
         with uninterrupted():
             process = _start(python, home, _environment(home, aws, persist=data is not None), log)
             stack.callback(_stop, process)
         _wait_until_ready(process, aws, home / "ministack.log")
-        yield aws
+        yield replace(aws, process=process)
 
 
-def _home(data: Path) -> Path:
+@contextlib.contextmanager
+def _kept_home(data: Path) -> Iterator[Path]:
+    """A folder for the state, with secrets in it, that one emulator at a time may use."""
     home = data.resolve()
     try:
-        home.mkdir(parents=True, exist_ok=True)
+        home.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = (home / "lock").open("w")
     except OSError as error:
         raise CommandError(f"The embedded AWS cannot keep its state in {data}: {error.strerror}.") from error
-    return home
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CommandError(f"{data} is in use by another embedded AWS: choose another folder for it.") from error
+        yield home
 
 
 def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO) -> subprocess.Popen[bytes]:
@@ -82,6 +99,7 @@ def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO)
             stdout=log,
             stderr=subprocess.STDOUT,
             cwd=home,
+            umask=0o077,
             start_new_session=True,  # Ctrl-C reaches the command only, which then ends the emulator in order
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )

@@ -26,12 +26,17 @@ DATA_BUCKET = "sluice-data"
 FUNCTIONS_USER = "sluice-functions"
 STORAGE_ROLE = "sluice-storage"
 POLICY_NAME = "sluice"
+NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
 def set_up(aws: EmbeddedAws) -> dict[str, str]:
     """Create what is not there yet, and return the environment in which the functions run."""
     catalog_admin(aws).create_catalog()
-    s3_client(aws).create_bucket(Bucket=DATA_BUCKET)
+    s3 = s3_client(aws)
+    with contextlib.suppress(
+        s3.exceptions.BucketAlreadyOwnedByYou
+    ):  # kept objects outlive a crash, other state may not
+        s3.create_bucket(Bucket=DATA_BUCKET)
     iam = cast("IAMClient", _client(aws, "iam"))
     access_key_id, secret_access_key = _functions_user(iam, aws.region)
     _storage_role(iam)
@@ -59,8 +64,7 @@ def forget_other_accounts() -> None:
         "AWS_CONFIG_FILE": os.devnull,
         "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
         "AWS_EC2_METADATA_DISABLED": "true",
-        "NO_PROXY": "127.0.0.1",
-        "no_proxy": "127.0.0.1",
+        **NO_PROXY,
     }
 
 
@@ -74,6 +78,7 @@ def _environment(aws: EmbeddedAws, access_key_id: str, secret_access_key: str) -
         "SLUICE_STORAGE_ROLE_ARN": _arn("role", STORAGE_ROLE),
         "SLUICE_STORAGE_EXTERNAL_ID": "",
         "SLUICE_S3_ADDRESSING": "path",
+        **NO_PROXY,
     }
 
 

@@ -33,12 +33,14 @@ from cli.shares_file import SharesFile
 from core.catalog.admin import CatalogAdmin
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.catalog.model import Token
-from core.runtime.observability import logger
+from core.runtime.observability import SERVICE
 from core.sharing.services import process_services
 from core.storage.location import S3Location
 
 RECIPIENT = "local"
-TOKEN_SECONDS = 30 * 86_400
+# In a real catalog, a token that a killed command could not revoke must not live long.
+TOKEN_SECONDS = 86_400
+EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
 
 Progress: TypeAlias = Callable[[str], None]
@@ -68,6 +70,10 @@ class RunningServer:
     aws: EmbeddedAws | None
     """None when the account is the environment's."""
 
+    def check_running(self) -> None:
+        if self.aws:
+            self.aws.check_running()
+
 
 @contextlib.contextmanager
 def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[RunningServer]:
@@ -81,7 +87,8 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
             admin = _use_account(options.account, options.shares)
         else:
             aws, admin = _start_embedded(stack, options, on_progress)
-        token, secret = stack.enter_context(_token_of_local_recipient(admin))
+        lifetime = EMBEDDED_TOKEN_SECONDS if aws else TOKEN_SECONDS
+        token, secret = stack.enter_context(_token_of_local_recipient(admin, lifetime))
         on_progress("Starting the functions")
         routes = read_routes(prefix=options.prefix)
         process_services.cache_clear()  # an earlier server of this process had another environment
@@ -132,10 +139,14 @@ def _refuse_other_buckets(shares: SharesFile) -> None:
 def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
     if account.session.get_credentials() is None:
         raise NoCredentialsError
+    if account.profile:  # else keys in the environment would win over it for the functions, but not for the commands
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+            os.environ.pop(name, None)
     chosen = {
         "AWS_REGION": account.region,
         "AWS_PROFILE": account.profile,
         "AWS_ENDPOINT_URL": account.endpoint_url,
+        "AWS_ENDPOINT_URL_S3": account.endpoint_url,
         "SLUICE_CATALOG_TABLE": account.settings.catalog_table,
     }
     os.environ |= {name: value for name, value in chosen.items() if value}
@@ -146,7 +157,7 @@ def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
 
 
 @contextlib.contextmanager
-def _token_of_local_recipient(admin: CatalogAdmin) -> Iterator[tuple[Token, str]]:
+def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Iterator[tuple[Token, str]]:
     """A token that reads every share there is, and that is revoked at the end."""
     try:
         admin.recipient(RECIPIENT)
@@ -154,7 +165,7 @@ def _token_of_local_recipient(admin: CatalogAdmin) -> Iterator[tuple[Token, str]
         admin.put_recipient(RECIPIENT)
     for share in admin.shares():
         admin.grant(RECIPIENT, share.name)
-    token, secret = admin.issue_token(RECIPIENT, lifetime_seconds=TOKEN_SECONDS)
+    token, secret = admin.issue_token(RECIPIENT, lifetime_seconds=lifetime_seconds)
     try:
         yield token, secret
     finally:
@@ -175,8 +186,10 @@ def _environment_restored() -> Iterator[None]:
 
 def _log_to_stderr(level: str) -> None:
     """Lambda reads a function's log from stdout; here that is for what the command prints."""
-    logger.setLevel(level)
-    for handler in logger.handlers:
+    functions = logging.getLogger(SERVICE)
+    functions.setLevel(level)
+    functions.propagate = False  # else the command's own log would repeat each line
+    for handler in functions.handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(sys.stderr)
 

@@ -4,6 +4,7 @@ import logging
 import re
 import shlex
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 
 from rich.text import Text
@@ -20,6 +21,8 @@ from cli.shares_file import SharesFile
 from cli.signals import until_stopped
 from core.catalog.admin import CatalogAdmin
 
+# What would lead the commands past the embedded AWS.
+FOREIGN_VARIABLES = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB")
 HEEDED = ("host", "port", "endpoint")
 SNIPPET = """
     import delta_sharing
@@ -30,16 +33,23 @@ SNIPPET = """
 
 def serve_until_stopped(options: ServeOptions, output: Output, *, admin_env_out: Path | None) -> None:
     logging.basicConfig(level=options.log_level, stream=sys.stderr, format="%(levelname)s %(message)s")
-    for note in _notes(options.shares, options.account):
+    for note in _notes(options.shares, options.account, options.host):
         output.note(note)
     spinner = console(sys.stderr).status("")
     with until_stopped() as stop, spinner, running_server(options, spinner.update) as server:
         spinner.stop()
         if admin_env_out and server.aws:
-            exports = owner_environment(server.aws).items()
-            write_private(admin_env_out, "".join(f"export {name}={shlex.quote(value)}\n" for name, value in exports))
+            exports = (f"export {name}={shlex.quote(value)}\n" for name, value in owner_environment(server.aws).items())
+            write_private(admin_env_out, f"unset {' '.join(FOREIGN_VARIABLES)}\n" + "".join(exports))
         _print_ready(output, server)
-        stop.wait()
+        stop.wait(server.check_running)
+
+
+def is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
 
 
 def prefix_of(shares: SharesFile | None) -> str:
@@ -58,10 +68,12 @@ def print_access(request: HttpRequest, answer: HttpAnswer, seconds: float) -> No
     sys.stderr.write(line + "\n")
 
 
-def _notes(shares: SharesFile | None, account: Account | None) -> list[str]:
+def _notes(shares: SharesFile | None, account: Account | None, host: str) -> list[str]:
     notes = []
     if shares and (warning := shares.warning(heeded=HEEDED)):
         notes.append(warning)
+    if account is None and not is_loopback(host):
+        notes.append(f"Others may connect to {host}, but signed URLs point to the embedded AWS on 127.0.0.1.")
     if account and not account.settings.storage_role_arn:
         notes.append("SLUICE_STORAGE_ROLE_ARN is not set: only tables with a role of their own can be read.")
     return notes

@@ -95,7 +95,7 @@ def _document(body: bytes) -> dict[str, Any]:
     try:
         document = orjson.loads(body)
     except orjson.JSONDecodeError as error:
-        raise MalformedRequestError(f"The request body is not valid JSON: {error.msg}") from error
+        raise MalformedRequestError(f"The request body is not valid JSON: {error.msg}") from None
     if not isinstance(document, dict):
         raise MalformedRequestError("Expected a JSON object for QueryTableRequest")
     return document

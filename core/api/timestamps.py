@@ -13,6 +13,6 @@ def parse_timestamp(text: str, *, field: str) -> int:
             moment = moment.replace(tzinfo=UTC)
         # Whole milliseconds, rounded down also before 1970: float arithmetic would be off by one.
         since_1970 = moment - datetime(1970, 1, 1, tzinfo=UTC)
-    except (ValueError, OverflowError) as error:
-        raise InvalidParameterError(f"Invalid {field}: expected ISO 8601, such as 2022-01-01T00:00:00Z.") from error
+    except (ValueError, OverflowError):
+        raise InvalidParameterError(f"Invalid {field}: expected ISO 8601, such as 2022-01-01T00:00:00Z.") from None
     return (since_1970.days * 86_400 + since_1970.seconds) * 1000 + since_1970.microseconds // 1000

@@ -40,15 +40,18 @@ def read_snapshot(storage: StorageSession, segment: LogSegment, base: Snapshot |
     return snapshot
 
 
-def judge(storage: StorageSession, version: int) -> None:
+def judge(storage: StorageSession, version: int | None = None) -> DeltaTable:
+    """The table as deltalake opens it. A failure of S3 is no verdict: it surfaces as the OSError that it is."""
     location = storage.location
     try:
-        DeltaTable(
+        return DeltaTable(
             f"s3://{location.bucket}/{quote(location.prefix)}",
             version=version,
             storage_options=storage.delta_options(),
         )
-    except Exception as error:  # whatever it raises, with paths in the text: that is for the log only
+    except (OSError, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # also a panic, which is no Exception; its text has paths, so it is for the log only
         raise MalformedRequestError(
             "The table's transaction log cannot be read: it is damaged, or needs what this server does not support."
         ) from error

@@ -31,7 +31,7 @@ def function(route: str, handle: Handle, *, opens_tables: bool = False) -> Lambd
         started = time.perf_counter()
         request = request_from_event(event)
         observed = Observed()
-        answer, error_code = _answer(handle, Call(request, process_services(), observed))
+        answer, error_code = _answer(handle, request, observed)
         record(
             route,
             observed,
@@ -45,18 +45,19 @@ def function(route: str, handle: Handle, *, opens_tables: bool = False) -> Lambd
     return traced(lambda_handler)
 
 
-def _answer(handle: Handle, call: Call) -> tuple[ProxyAnswer, str | None]:
+def _answer(handle: Handle, request: Request, observed: Observed) -> tuple[ProxyAnswer, str | None]:
     try:
+        response = handle(Call(request, process_services(), observed))
         # The body is produced here too: what fails halfway is still answered as a whole.
-        return buffered_answer(handle(call), call.request), None
+        return buffered_answer(response, request), None
     except SharingError as error:
         if error.__cause__ is not None:
-            logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": call.request.request_id})
-        return _error_answer(error, call.request), error.code
+            logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": request.request_id})
+        return _error_answer(error, request), error.code
     except Exception:  # noqa: BLE001
-        logger.exception("unforeseen failure", extra={"request_id": call.request.request_id})
+        logger.exception("unforeseen failure", extra={"request_id": request.request_id})
         unforeseen = SharingError("The request could not be answered.")
-        return _error_answer(unforeseen, call.request), unforeseen.code
+        return _error_answer(unforeseen, request), unforeseen.code
 
 
 def _error_answer(error: SharingError, request: Request) -> ProxyAnswer:

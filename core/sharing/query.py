@@ -82,7 +82,7 @@ def _chosen(snapshot: Snapshot, query: QueryRequest, observed: Observed) -> Iter
     if may_match is not None:
         adds = _pruned(adds, may_match, observed)
     # With a hint, a file's rows may be filtered away later, so counting them towards the limit could lose rows.
-    hinted = bool(query.predicate_hints) or query.json_predicate_hints is not None
+    hinted = bool(query.predicate_hints or query.json_predicate_hints)
     return adds if query.limit_hint is None or hinted else _limited(adds, query.limit_hint)
 
 

@@ -80,6 +80,11 @@ class StorageSession:
             "AWS_ENDPOINT_URL": endpoint.url,
             "AWS_ALLOW_HTTP": str(endpoint.url.startswith("http://")).lower(),
             "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(endpoint.virtual).lower(),
+            # Within the 28 seconds that a function has; the defaults are ten retries and three minutes.
+            "connect_timeout": "2s",
+            "timeout": "10s",
+            "max_retries": "2",
+            "retry_timeout": "10s",
         }
         if self.credentials.session_token is not None:
             options["AWS_SESSION_TOKEN"] = self.credentials.session_token

@@ -72,8 +72,9 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def _client_arguments(admin_env: Path) -> dict[str, str]:
     """Of a boto client that may do everything in the server's AWS."""
-    lines = (shlex.split(line)[1].partition("=") for line in admin_env.read_text().splitlines())
-    variables = {name: value for name, _, value in lines}
+    lines = admin_env.read_text().splitlines()
+    exports = (shlex.split(line)[1].partition("=") for line in lines if line.startswith("export "))
+    variables = {name: value for name, _, value in exports}
     return {
         "endpoint_url": variables["AWS_ENDPOINT_URL"],
         "region_name": variables["AWS_REGION"],

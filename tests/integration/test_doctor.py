@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import deltalake
 import pyarrow as pa
@@ -157,7 +158,7 @@ def test_a_role_that_may_not_read_the_table_is_found(provider, examine):
 
     _, findings = examine(provider.add("denied", location, role_arn=blind))
 
-    assert "permission denied" in assert_first_failure(findings, "log")["detail"]
+    assert "not authorized to perform: s3:ListBucket" in assert_first_failure(findings, "log")["detail"]
 
 
 def test_a_folder_without_a_delta_log_is_found(provider, examine):
@@ -234,10 +235,28 @@ def test_apply_runs_the_checks_only_if_asked(provider, tmp_path, capsys):
     path.write_text(f"version: 1\nshares:\n- name: checked\n  schemas: [{{name: c, tables: [{table}]}}]\n")
 
     assert run(["apply", str(path), "--check"]) == 1
-    assert "Nothing was applied. Checks that failed: 1." in capsys.readouterr().err
+    assert "Nothing was applied, because a check failed." in capsys.readouterr().err
     assert [share.name for share in provider.catalog.shares()] == ["sales"]
     assert run(["apply", str(path)]) == 0
     provider.catalog.remove_share("checked", cascade=True)
+
+
+def test_with_json_the_failed_checks_are_in_the_one_document(provider, capsys):
+    assert run(["table", "add", "sales.retail.broken", "--location", f"s3://{NAME}/not-there", "--json"]) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert "was not added" in document["error"]
+    assert [finding["check"] for finding in document["findings"]] == ["log"]
+
+
+def test_history_that_starts_later_than_the_table_is_found(provider, examine):
+    _, findings = examine(provider.add("young", provider.write_table("young"), history_shared=True, start_version=9))
+    assert "shared from 9 on" in assert_first_failure(findings, "log")["detail"]
+
+
+def test_a_prefix_with_characters_of_a_url_is_read(provider, examine):
+    provider.write_table(quote("what?#no"))  # deltalake takes a URL, the catalog a location as it is
+    _, findings = examine(provider.add("odd", f"s3://{NAME}/what?#no"))
+    assert {finding["status"] for finding in findings.values()} == {"passed"}
 
 
 def test_without_names_the_doctor_examines_every_table(provider, capsys):

@@ -72,7 +72,8 @@ class Serving:
         return self.get("/shares/sales/schemas/public/tables/numbers/version").headers["Delta-Table-Version"]
 
     def emulator(self) -> tuple[str, int]:
-        exports = dict(line[7:].split("=", 1) for line in (self.folder / "admin.env").read_text().splitlines())
+        lines = (self.folder / "admin.env").read_text().splitlines()
+        exports = dict(line[7:].split("=", 1) for line in lines if line.startswith("export "))
         endpoint = urlsplit(exports["AWS_ENDPOINT_URL"])
         return endpoint.hostname, endpoint.port
 
@@ -187,6 +188,31 @@ def test_kept_state_is_there_at_the_next_run_and_the_old_token_is_not(folder):
         profile = {**json.loads(old_profile), "endpoint": running.profile["endpoint"]}
         (folder / "sluice.share").write_text(json.dumps(profile))
         assert running.get("/shares/sales").status == 401
+
+
+def test_kept_state_holds_secrets_and_is_for_its_owner_alone(folder):
+    with serving(folder, "--shares", "shares.yaml", "--data", "kept"):
+        pass
+    kept = [folder / "kept", *(folder / "kept" / "state").rglob("*")]
+    assert len(kept) > 2
+    assert [path for path in kept if path.stat().st_mode & 0o077] == []
+
+
+def test_kept_state_is_used_by_one_server_at_a_time(folder):
+    with serving(folder, "--port", "0", "--data", "kept"):
+        (folder / "second").mkdir()
+        said = fails(folder / "second", "--port", "0", "--data", "../kept")
+        assert said == "Error: ../kept is in use by another embedded AWS: choose another folder for it."
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the emulator's process through /proc")
+def test_after_a_crash_of_the_embedded_aws_the_command_ends_and_can_be_started_again(folder):
+    with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
+        children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text()
+        os.kill(int(children.split()[0]), signal.SIGKILL)
+        assert running.process.wait(SECONDS) == 1
+    with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
+        assert running.table_version == "0"
 
 
 def test_the_reference_servers_path_of_the_endpoint_is_heeded(folder):

@@ -32,6 +32,12 @@ def share(name: str, *tables: str, **keys: object) -> dict[str, object]:
     return {"name": name, "schemas": [{"name": "retail", "tables": entries}], **keys}
 
 
+def share_with_table_id(name: str, table: str, table_id: str) -> dict[str, object]:
+    entry = share(name, table)
+    entry["schemas"][0]["tables"][0]["id"] = table_id
+    return entry
+
+
 def signs(changes) -> list[str]:
     return [f"{change.action} {change.kind} {change.name}" for change in changes]
 
@@ -110,9 +116,7 @@ def test_prune_leaves_recipients_alone_when_the_file_has_no_such_section(catalog
 
 def test_a_table_moves_with_its_id(catalog, tmp_path):
     def with_table(name: str) -> SharesFile:
-        entry = share("sales", name)
-        entry["schemas"][0]["tables"][0]["id"] = "kept"
-        return described({"shares": [entry]}, tmp_path)
+        return described({"shares": [share_with_table_id("sales", name, "kept")]}, tmp_path)
 
     apply_file(with_table("orders"), catalog)
     apply_file(with_table("purchases"), catalog, prune=True)
@@ -125,6 +129,15 @@ def test_another_id_for_something_that_exists_is_refused_before_anything_is_writ
 
     with pytest.raises(CommandError, match="'sales' has the id first in the catalog, not second"):
         apply_file(described({"shares": [share("new"), share("sales", id="second")]}, tmp_path), catalog)
+
+    assert [found.name for found in catalog.shares()] == ["sales"]
+
+
+def test_the_id_of_another_table_is_refused_before_anything_is_written(catalog, tmp_path):
+    apply_file(described({"shares": [share_with_table_id("sales", "orders", "taken")]}, tmp_path), catalog)
+
+    with pytest.raises(CommandError, match="is that of 'sales.retail.orders' in the catalog"):
+        apply_file(described({"shares": [share_with_table_id("new", "copies", "taken")]}, tmp_path), catalog)
 
     assert [found.name for found in catalog.shares()] == ["sales"]
 

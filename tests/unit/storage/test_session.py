@@ -97,7 +97,7 @@ def test_deltalake_is_sent_where_the_urls_point(
     session = opened.storage.open(S3Location(bucket, "trips"))
     options = session.delta_options()
     assert session.signer().sign("key").startswith(options["AWS_ENDPOINT_URL"] + "/")
-    assert options == {
+    assert {name: value for name, value in options.items() if name.startswith("AWS_")} == {
         "AWS_ACCESS_KEY_ID": "ASIA1",
         "AWS_SECRET_ACCESS_KEY": "the-secret",
         "AWS_SESSION_TOKEN": "the-token",
