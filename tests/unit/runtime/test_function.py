@@ -12,6 +12,7 @@ from core.runtime.events import ProxyAnswer
 from core.runtime.function import Handle, function
 from core.runtime.observability import logger
 from core.sharing.call import Call
+from core.sharing.services import process_services
 
 EVENT = {
     "httpMethod": "GET",
@@ -94,6 +95,16 @@ def test_the_unforeseen_is_a_500_that_shows_the_request_id_and_no_cause(log_line
     failure = next(line for line in log_lines if line["level"] == "ERROR")
     assert failure["request_id"] == "req-1"
     assert "secret s3://bucket" in str(failure["exception"])
+
+
+def test_a_setting_that_makes_no_sense_is_a_500_that_the_log_explains(
+    monkeypatch: pytest.MonkeyPatch, log_lines: list[dict[str, object]]
+) -> None:
+    monkeypatch.setenv("SLUICE_URL_SECONDS", "an hour")
+    process_services.cache_clear()
+    assert call(lambda _: Response(200))["statusCode"] == 500
+    assert any("SLUICE_URL_SECONDS is 'an hour'" in str(line.get("exception")) for line in log_lines)
+    process_services.cache_clear()
 
 
 def test_a_body_that_fails_halfway_is_no_half_answer() -> None:
