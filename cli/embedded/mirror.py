@@ -63,7 +63,7 @@ class Mirror:
         for table in list(self._tables.values()):
             try:
                 self._copy(table)
-            except (OSError, BotoCoreError, ClientError) as error:
+            except (OSError, ValueError, BotoCoreError, ClientError) as error:  # ValueError: a name that is no UTF-8
                 logger.warning("%s could not be mirrored and is tried again: %s", table.directory, error)
 
     @contextlib.contextmanager
@@ -124,8 +124,8 @@ def _walk(directory: Path, prefix: str, without: str | None = None) -> Iterator[
     except FileNotFoundError:
         return
     for entry in entries:
-        # Writers keep checksums and files that are not finished under names that begin with a dot.
-        if entry.name.startswith(".") or entry.name == without:
+        # Writers keep checksums and unfinished files under names that begin with a dot; a partition's may do so too.
+        if (entry.name.startswith(".") and "=" not in entry.name) or entry.name == without:
             continue
         if entry.is_dir(follow_symlinks=False):
             yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")

@@ -88,8 +88,8 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
             if name.endswith(".json"):
                 commits[version] = info
             else:
-                parts.setdefault((version, int(found[3] or 1)), []).append(info)
-    complete = {version: tuple(infos) for (version, count), infos in parts.items() if len(infos) == count}
+                parts.setdefault((version, int(found[3] or 0)), []).append(info)
+    complete = {version: tuple(infos) for (version, count), infos in parts.items() if len(infos) == (count or 1)}
     return Log(commits, complete)
 
 

@@ -10,7 +10,8 @@ from urllib.parse import unquote
 from core.errors import MalformedRequestError, UnsupportedOperationError
 from core.storage.location import S3Location
 
-ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:")
+# A colon alone is none: a partition column may have one in its name.
+ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
 
 def relative_key(path: str) -> str:

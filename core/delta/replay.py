@@ -5,7 +5,7 @@ For tables of reader version 1, where a path alone identifies a file (no deletio
 
 from collections.abc import Iterable
 from operator import itemgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from core.delta.actions import Action
 from core.delta.features import check_readable
@@ -13,6 +13,8 @@ from core.delta.log import LogSegment
 from core.delta.paths import relative_key
 from core.delta.snapshot import Add, Metadata, Protocol, Snapshot
 from core.errors import MalformedRequestError
+
+T = TypeVar("T")
 
 
 class Replay:
@@ -32,15 +34,10 @@ class Replay:
 
     def _apply(self, action: Action) -> None:
         if (add := action.get("add")) is not None:
-            self._live[add["path"]] = Add(
-                add["path"],
-                add["partitionValues"] or {},
-                add["size"],
-                add["modificationTime"],
-                add.get("stats"),
-            )
+            live = _add(add)
+            self._live[live.path] = live
         elif (remove := action.get("remove")) is not None:
-            self._live.pop(remove["path"], None)
+            self._live.pop(_of_type(str, remove["path"]), None)
         elif (metadata := action.get("metaData")) is not None:
             self._metadata = _metadata(metadata)
         elif (protocol := action.get("protocol")) is not None:
@@ -55,7 +52,7 @@ class Replay:
         # Sorted, because the order must be the same wherever the replay began: tokens of pages count on it.
         adds = tuple(sorted(self._live.values(), key=itemgetter(0)))
         for add in adds:
-            relative_key(add.path)
+            relative_key(add.path)  # refuses what cannot be a file of the table, before anything is answered
         return Snapshot(
             version=segment.version,
             timestamp=segment.timestamp,
@@ -67,23 +64,49 @@ class Replay:
         )
 
 
+def _add(action: dict[str, Any]) -> Add:
+    path, partition_values = _of_type(str, action["path"]), _of_type(dict, action["partitionValues"] or {})
+    for value in partition_values.values():
+        if value is not None:
+            _of_type(str, value)
+    stats = action.get("stats")
+    return Add(
+        path,
+        partition_values,
+        _of_type(int, action["size"]),
+        _of_type(int, action["modificationTime"]),
+        None if stats is None else _of_type(str, stats),
+    )
+
+
 def _protocol(action: dict[str, Any]) -> Protocol:
     return Protocol(
-        min_reader_version=action["minReaderVersion"],
-        min_writer_version=action["minWriterVersion"],
-        reader_features=tuple(action.get("readerFeatures") or ()),
-        writer_features=tuple(action.get("writerFeatures") or ()),
+        min_reader_version=_of_type(int, action["minReaderVersion"]),
+        min_writer_version=_of_type(int, action["minWriterVersion"]),
+        reader_features=_texts(action.get("readerFeatures")),
+        writer_features=_texts(action.get("writerFeatures")),
     )
 
 
 def _metadata(action: dict[str, Any]) -> Metadata:
     return Metadata(
-        id=action["id"],
-        schema_string=action["schemaString"],
-        partition_columns=tuple(action.get("partitionColumns") or ()),
+        id=_of_type(str, action["id"]),
+        schema_string=_of_type(str, action["schemaString"]),
+        partition_columns=_texts(action.get("partitionColumns")),
         name=action.get("name"),
         description=action.get("description"),
-        provider=action["format"]["provider"],
+        provider=_of_type(str, action["format"]["provider"]),
         configuration=action.get("configuration") or {},
         created_time=action.get("createdTime"),
     )
+
+
+def _texts(values: object) -> tuple[str, ...]:
+    return tuple(_of_type(str, value) for value in _of_type(list, values or []))
+
+
+def _of_type(kind: type[T], value: object) -> T:
+    """Exactly: for JSON, a bool is no number."""
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} expected")
+    return value

@@ -8,11 +8,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from core.delta import history
 from core.delta.log import Log, LogSegment, later_log, latest_log, whole_log
 from core.delta.snapshot import Snapshot
+from core.errors import TableFilesError
 from core.storage.session import StorageSession
 
 
@@ -20,6 +21,8 @@ from core.storage.session import StorageSession
 class _Known:
     """What is known of a table. The lock makes concurrent requests for it share one read."""
 
+    reader: str
+    """The id of the credentials that read it."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: Log | None = None
     looked_at: float = 0
@@ -33,7 +36,7 @@ class DeltaTables:
         self._now = now
         self._max_tables = max_tables
         self._lock = threading.Lock()
-        self._tables: OrderedDict[tuple[str, str], _Known] = OrderedDict()
+        self._tables: OrderedDict[str, _Known] = OrderedDict()
 
     def latest_version(self, storage: StorageSession, *, staleness_seconds: float = 0) -> int:
         known = self._known(storage)
@@ -59,16 +62,22 @@ class DeltaTables:
                 history.check_version(log, version)
                 return _travel(known, storage, log, version)
             log = self._look(known, storage, staleness_seconds)
-            known.latest = _advance(known.latest, storage, log)
+            try:
+                known.latest = _advance(known.latest, storage, log)
+            except TableFilesError:  # what was listed is gone, if the log was cleaned up since: look anew, once
+                known.log = known.latest = None
+                known.latest = _advance(None, storage, self._look(known, storage, 0))
             return known.latest
 
     def version_at_or_after(self, storage: StorageSession, timestamp_ms: int) -> int:
         return history.version_at_or_after(_whole_log(storage), timestamp_ms)
 
     def _known(self, storage: StorageSession) -> _Known:
-        key = (storage.location.uri, storage.credentials.access_key_id)
+        key, reader = storage.location.uri, storage.credentials.access_key_id
         with self._lock:
-            known = self._tables.setdefault(key, _Known())
+            known = self._tables.get(key)
+            if known is None or known.reader != reader:
+                known = self._tables[key] = _Known(reader)
             self._tables.move_to_end(key)
             if len(self._tables) > self._max_tables:
                 self._tables.popitem(last=False)
@@ -102,6 +111,9 @@ def _advance(latest: Snapshot | None, storage: StorageSession, log: Log) -> Snap
 
 def _travel(known: _Known, storage: StorageSession, log: Log, version: int) -> Snapshot:
     segment = log.segment(version)
+    latest = known.latest
+    if latest and known.log and latest.version == version and log.file(version) == known.log.file(version):
+        return replace(latest, timestamp=segment.timestamp)
     if known.travelled is None or known.travelled[0] != segment:
         known.travelled = (segment, _read(storage, segment))
     return known.travelled[1]

@@ -28,6 +28,9 @@ VALUE_TYPES = {
     "double": "double",
     "timestamp": "timestamp",
 }
+# Each distinct partition visits each node of the expression, about 2.5 µs a visit. What is over this is kept unseen: a
+# hint may cost a second, not a function's whole time.
+MAX_VISITS = 400_000
 # Strings that do not compare by their bytes: under a collation, or padded to a length.
 SPECIAL_STRINGS = frozenset({"__COLLATIONS", "__CHAR_VARCHAR_TYPE_STRING"})
 
@@ -47,6 +50,9 @@ def compile_hints(
     }
     if not used:
         return None
+    affordable = MAX_VISITS // _size(expression)
+    if not affordable:
+        return None
     names = tuple({name: None for name, _ in used.values()})
     verdicts: dict[tuple[str | Missing | None, ...], bool] = {}
 
@@ -54,6 +60,8 @@ def compile_hints(
         partition = tuple([partition_values.get(name, Missing.UNKNOWN) for name in names])
         verdict = verdicts.get(partition)
         if verdict is None:
+            if len(verdicts) >= affordable:
+                return True
             texts = dict(zip(names, partition, strict=True))
             values = {column: _value(texts[name], value_type) for column, (name, value_type) in used.items()}
             verdict = verdicts[partition] = bool(evaluate(expression, values) & TRUE)
@@ -83,6 +91,15 @@ def _types(schema_string: str, partition_columns: Sequence[str]) -> Iterator[tup
                 yield field["name"], value_type
     except (ValueError, KeyError, TypeError, AttributeError):
         return
+
+
+def _size(expression: Expression) -> int:
+    match expression:
+        case Not(operand):
+            return 1 + _size(operand)
+        case And(operands) | Or(operands):
+            return 1 + sum(map(_size, operands))
+    return 1
 
 
 def _columns(expression: Expression) -> Iterator[Column]:

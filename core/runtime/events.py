@@ -55,11 +55,11 @@ def buffered_answer(response: Response, request: Request) -> ProxyAnswer:
 
 def accepts_gzip(accept_encoding: str) -> bool:
     """Whether `gzip` is offered, and not with a weight of zero."""
+    offers = {}
     for offer in accept_encoding.lower().split(","):
         coding, *parameters = (part.strip() for part in offer.split(";"))
-        if coding in ("gzip", "*"):
-            return not any(_is_zero_weight(parameter) for parameter in parameters)
-    return False
+        offers[coding] = not any(_is_zero_weight(parameter) for parameter in parameters)
+    return offers.get("gzip", offers.get("*", False))
 
 
 def _is_zero_weight(parameter: str) -> bool:

@@ -13,7 +13,7 @@ from core.api.capabilities import DELTA, PARQUET, Capabilities
 from core.api.lines import end_stream_line, file_line
 from core.api.query import QueryRequest
 from core.api.response import Response, ndjson_response
-from core.catalog.model import Table
+from core.catalog.model import URL_ACCESS, Table
 from core.delta.paths import object_key
 from core.delta.snapshot import Add, Snapshot
 from core.errors import InvalidParameterError, UnsupportedOperationError
@@ -53,6 +53,8 @@ def answer_query(
 
 
 def _check_against(table: Table, query: QueryRequest) -> None:
+    if URL_ACCESS not in table.access_modes:
+        raise UnsupportedOperationError(f"The table {table.full_name} is shared by directory access only.")
     if query.travels:
         require_history(table)
     for version in (query.version, query.starting_version):

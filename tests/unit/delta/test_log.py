@@ -40,6 +40,12 @@ def test_a_segment_begins_with_the_newest_complete_checkpoint():
     assert keys(log.segment(1).commits) == [name(0), name(1)]
 
 
+def test_a_checkpoint_may_be_there_twice_whole_and_in_one_part():
+    twice = (name(1, "checkpoint.parquet"), name(1, "checkpoint.0000000001.0000000001.parquet"))
+    log = list_log(objects_with(name(0), name(1), *twice), TABLE)
+    assert len(log.segment(1).checkpoint) == 1
+
+
 def test_what_is_no_commit_or_classic_checkpoint_is_passed_over():
     objects = objects_with(
         name(0),

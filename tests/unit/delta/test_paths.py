@@ -20,6 +20,7 @@ TABLE = S3Location("bucket", "some/table")
         ("p=%C3%BC/f.parquet", "some/table/p=ü/f.parquet"),
         ("p=ü/f.parquet", "some/table/p=ü/f.parquet"),
         ("t=12:30/f.parquet", "some/table/t=12:30/f.parquet"),
+        ("a:b=1/f.parquet", "some/table/a:b=1/f.parquet"),
         ("100%/f.parquet", "some/table/100%/f.parquet"),
         ("a//b", "some/table/a//b"),
     ],

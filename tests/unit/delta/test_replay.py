@@ -147,3 +147,27 @@ def test_an_absolute_path_that_was_removed_does_no_harm():
 def test_a_path_that_decodes_to_no_text_is_refused():
     with pytest.raises(MalformedRequestError, match="not valid UTF-8"):
         replayed(commit(PROTOCOL, metadata(), add("a%FF.parquet")))
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"add": {**add("a")["add"], "size": None}},
+        {"add": {**add("a")["add"], "size": "5"}},
+        {"add": {**add("a")["add"], "size": True}},
+        {"add": {**add("a")["add"], "path": 5}},
+        {"add": {**add("a")["add"], "path": None}},
+        {"add": {**add("a")["add"], "modificationTime": None}},
+        {"add": {**add("a")["add"], "stats": {}}},
+        {"add": {**add("a")["add"], "partitionValues": ["p"]}},
+        {"add": {**add("a")["add"], "partitionValues": {"p": {}}}},
+        {"remove": {"path": 5}},
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": [5]}},
+        {"protocol": {"minReaderVersion": "1", "minWriterVersion": 2}},
+        {"metaData": {**metadata()["metaData"], "partitionColumns": "p"}},
+        {"metaData": {**metadata()["metaData"], "schemaString": None}},
+    ],
+)
+def test_an_action_of_the_wrong_types_is_a_400_from_the_first_read_on(action):
+    with pytest.raises(MalformedRequestError, match="not a valid Delta action"):
+        replayed(commit(PROTOCOL, metadata(), action))

@@ -76,6 +76,27 @@ def test_a_new_checkpoint_does_not_hide_the_commits_before_it(table):
     assert paths(tables.snapshot(table.storage())) == ["b", "c"]
 
 
+def test_a_log_that_was_cleaned_up_behind_a_look_is_looked_at_anew(table):
+    table.commit(0, PROTOCOL, metadata(), add("a"))
+    table.commit(1, add("b"))
+    table.commit(2, add("c"))
+    tables = DeltaTables()
+    assert tables.latest_version(table.storage()) == 2
+    table.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a"), add("b")))
+    table.delete(name(0))
+    table.delete(name(1))
+    assert paths(tables.snapshot(table.storage())) == ["a", "b", "c"]
+
+
+def test_the_latest_version_by_its_number_is_not_read_again(table):
+    table.commit(0, PROTOCOL, metadata(), add("a"))
+    tables = DeltaTables()
+    latest = tables.snapshot(table.storage())
+    table.requests.clear()
+    assert tables.snapshot(table.storage(), version=0) == latest
+    assert table.requests == ["ListObjectsV2"]
+
+
 def test_within_the_accepted_staleness_the_log_is_not_looked_at(table):
     clock = [1000.0]
     table.commit(0, PROTOCOL, metadata(), add("a"))

@@ -272,3 +272,18 @@ def test_strings_that_do_not_compare_by_their_bytes_filter_nothing(metadata):
 def test_no_hint_is_no_filter():
     assert compile_hints(None, schema_string=SCHEMA, partition_columns=["year"]) is None
     assert compile_hints(json.dumps(YEAR_2020), schema_string=SCHEMA, partition_columns=[]) is None
+
+
+def test_a_hint_that_would_take_longer_than_it_saves_is_not_used_to_its_end():
+    """The work is bounded: partitions beyond it are kept, so no row is lost by it."""
+    costly = op("or", *(compare("year", "equal", str(number), "int") for number in range(4000)))
+    may_match = compiled(costly)
+    assert not may_match({"year": "5000"})
+    kept = [may_match({"year": str(10_000 + number)}) for number in range(500)]
+    assert not kept[0]
+    assert kept[-1]
+
+
+def test_a_hint_of_more_parts_than_can_be_visited_once_is_none():
+    parts = ",".join(["1"] * 500_000)
+    assert compiled(f'{{"op":"or","children":[{json.dumps(YEAR_2020)},{parts}]}}') is None

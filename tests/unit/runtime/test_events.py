@@ -56,12 +56,14 @@ def test_a_gzipped_answer_unpacks_to_the_plain_one(chunks: list[str]) -> None:
     assert gzip.decompress(base64.b64decode(str(packed["body"]))).decode() == plain["body"]
 
 
-@pytest.mark.parametrize("header", ["gzip", "deflate, GZIP;q=0.5", "*", "br;q=1.0, gzip ; q=1"])
+@pytest.mark.parametrize("header", ["gzip", "deflate, GZIP;q=0.5", "*", "*;q=0, gzip", "br;q=1.0, gzip ; q=1"])
 def test_gzip_is_used_when_offered(header: str) -> None:
     assert accepts_gzip(header)
 
 
-@pytest.mark.parametrize("header", ["", "identity", "br", "gzip;q=0", "gzip; q=0.000, br", "gzipped"])
+@pytest.mark.parametrize(
+    "header", ["", "identity", "br", "gzip;q=0", "gzip; q=0.000, br", "gzipped", "*, gzip;q=0", "*;q=0"]
+)
 def test_gzip_is_not_used_otherwise(header: str) -> None:
     assert not accepts_gzip(header)
 
