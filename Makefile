@@ -9,6 +9,9 @@ UV := $(shell command -v uv 2>/dev/null || echo .tools/uv/bin/uv)
 export UV_PYTHON_DOWNLOADS := never
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 RUN := .venv/bin/python -m
+# Where packages are built, and which of the two kinds `sam build` takes: lambda, or host for an emulator on this machine.
+DIST ?= dist
+PACKAGES_FOR ?= lambda
 
 .PHONY: help
 help: ## Print this list
@@ -25,7 +28,7 @@ serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --
 .PHONY: test
 test: .venv/.all ## Run every test, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
-	$(RUN) pytest -n 2 --dist loadgroup --cov --cov-report=
+	$(RUN) pytest -n 2 --dist loadfile --cov --cov-report=
 	$(RUN) coverage report
 
 .PHONY: lint
@@ -34,12 +37,25 @@ lint: .venv/.all ## Check format, rules, types and the directions of imports
 	$(RUN) ruff check .
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-cache
-	.venv/bin/cfn-lint infra/template.yaml
+	.venv/bin/cfn-lint infra/template.yaml infra/storage-role.yaml
 
 .PHONY: format
 format: .venv/.all ## Rewrite the code in the project's format
 	$(RUN) ruff format .
 	$(RUN) ruff check --fix .
+
+.PHONY: build
+build: | $(UV) ## Build the functions' packages, print their sizes, and import every handler from them
+	@$(PYTHON) -m infra.build $(DIST)
+	@touch $(DIST)/.built
+
+# What `sam build` asks for (infra/thin/Makefile, infra/full/Makefile).
+.PHONY: package
+package: $(DIST)/.built
+	@cp -R $(DIST)/$(PACKAGES_FOR)/$(PACKAGE)/. "$(FOLDER)"
+
+$(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py')
+	@$(MAKE) --no-print-directory build
 
 .PHONY: bench-sign
 bench-sign: .venv/.all ## Measure URL signing against botocore
@@ -49,12 +65,16 @@ bench-sign: .venv/.all ## Measure URL signing against botocore
 bench-cold: .venv/.all ## Measure import-to-ready of every handler against boto3 and a DynamoDB client
 	$(RUN) bench.cold
 
+.PHONY: bench-packages
+bench-packages: .venv/.all ## Measure the packages, and what the bytecode in them saves of a cold start
+	$(RUN) bench.packages
+
 .PHONY: setup
 setup: .venv/.all ## Only set up: the environment, the embedded AWS, a Java
 
 .PHONY: clean
 clean: ## Remove everything that make created
-	rm -rf .venv .tools dist .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .tools dist infra/.aws-sam .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .tools/uv/bin/uv:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools/uv uv==$(UV_VERSION)
@@ -64,8 +84,8 @@ clean: ## Remove everything that make created
 	$(RUN) cli.embedded.environment
 	@touch $@
 
-.venv/.all: pyproject.toml uv.lock | $(UV)
+.venv/.all: pyproject.toml uv.lock infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt | $(UV)
 	$(UV) sync --quiet --frozen --inexact --all-extras
-	$(RUN) cli.embedded.environment
+	$(RUN) cli.embedded.environment infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt
 	@.venv/bin/python -m pipeline.java || $(UV) sync --quiet --frozen --inexact --all-extras --group java
 	@touch $@ .venv/.local

@@ -77,6 +77,7 @@ def table_arguments(entry: TableEntry, location: str) -> dict[str, Any]:
         "role_arn": entry.role_arn,
         "external_id": entry.external_id,
         "region": entry.region,
+        "kms_key_arn": entry.kms_key_arn,
     }
 
 

@@ -36,6 +36,7 @@ def table_document(table: Table) -> dict[str, Any]:
         "roleArn": table.role_arn,
         "externalId": table.external_id,
         "region": table.region,
+        "kmsKeyArn": table.kms_key_arn,
     }
 
 

@@ -34,6 +34,8 @@ CURRENT_VERSION = 1
 MAX_BYTES = 4 * 1024 * 1024
 MAX_LONG = 2**63 - 1
 ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/[\w+=,.@/-]+")
+# A key's own ARN: IAM does not take an alias for it.
+KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+")
 ID = re.compile(r"[!-~]{1,128}")
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
 
@@ -132,6 +134,7 @@ class TableEntry(_Entry):
     role_arn: Annotated[str, _matching(ROLE_ARN, "the ARN of an IAM role")] | None = None
     external_id: Annotated[str, Field(min_length=2, max_length=1224)] | None = None
     region: Annotated[str, _matching(REGION, "the name of an AWS region")] | None = None
+    kms_key_arn: Annotated[str, _matching(KMS_KEY_ARN, "the ARN of a KMS key")] | None = None
 
     @model_validator(mode="after")
     def _external_id_belongs_to_a_role(self) -> Self:

@@ -40,6 +40,13 @@ class TableFilesError(SharingError):
     code = "RESOURCE_DOES_NOT_EXIST"
 
 
+class AnswerTooLargeError(SharingError):
+    """More than one answer can carry. A 400, because asking again gives the same."""
+
+    status = 400
+    code = "RESOURCE_LIMIT_EXCEEDED"
+
+
 class UnauthenticatedError(SharingError):
     status = 401
     code = "UNAUTHENTICATED"

@@ -65,6 +65,9 @@ def add_table(
     region: Annotated[
         str | None, typer.Option("--bucket-region", help="The bucket's region, if not the server's own.")
     ] = None,
+    kms_key_arn: Annotated[
+        str | None, typer.Option("--kms-key-arn", help="The key of the files, for readers with directory access.")
+    ] = None,
     skip_checks: Annotated[
         bool, typer.Option("--skip-checks", help="Add it even if `sluice doctor` would find it broken.")
     ] = False,
@@ -90,6 +93,7 @@ def add_table(
         "role_arn": role_arn,
         "external_id": external_id,
         "region": region,
+        "kms_key_arn": kms_key_arn,
     }
     if not replace:
         refuse_to_replace("table", name, find(admin.table, share, schema, table), content)

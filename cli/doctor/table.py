@@ -21,7 +21,8 @@ from core.delta.reader import judge
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.storage.location import InvalidLocationError, S3Location
-from core.storage.session import NoStorageRoleError, Storage, StorageSession
+from core.storage.roles import NoStorageRoleError
+from core.storage.session import Storage, StorageSession
 
 if TYPE_CHECKING:
     from core.delta.snapshot import Snapshot

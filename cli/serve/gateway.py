@@ -1,8 +1,8 @@
 """What API Gateway does between HTTP and a function: the REST proxy event (payload 1.0), and the way back.
 
-Everything is as a REST API sends it: paths keep their percent-encoding, query parameters are decoded, both
-they and headers come once with the last value and once with all, and bodies are in base64 because every media
-type counts as binary.
+Everything is as a REST API sends it: paths keep their percent-encoding and lose the stage before them, query
+parameters are decoded, both they and headers come once with the last value and once with all, and bodies are in
+base64 because every media type counts as binary.
 """
 
 import base64
@@ -14,9 +14,9 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
 
-from cli.serve.routes import Function, Match
+from cli.serve.routes import PREFIX, Function, Match
 
-STAGE = "v1"
+STAGE = PREFIX.removeprefix("/")
 ACCOUNT_ID = "000000000000"
 API_ID = "sluice"
 REGION = "us-east-1"
@@ -52,7 +52,7 @@ def proxy_event(request: HttpRequest, match: Match, *, now: float) -> dict[str, 
     query = _all_values(parse_qsl(request.query, keep_blank_values=True))
     return {
         "resource": match.route.resource,
-        "path": request.path,
+        "path": match.path,
         "httpMethod": request.method,
         "headers": _last_values(headers),
         "multiValueHeaders": headers or None,
@@ -75,7 +75,7 @@ def _request_context(request: HttpRequest, match: Match, now: float) -> dict[str
         "resourcePath": match.route.resource,
         "operationName": None,
         "httpMethod": request.method,
-        "path": f"/{STAGE}{request.path}",
+        "path": request.path,
         "stage": STAGE,
         "protocol": "HTTP/1.1",
         "requestId": request.request_id,

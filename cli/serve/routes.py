@@ -1,7 +1,7 @@
 """The routes of `infra/template.yaml`, the one list of them, and which of them a request means.
 
 Paths are matched segment by segment while still percent-encoded, as a REST API does: a `%2F` stays inside its
-segment.
+segment. The endpoint's prefix, the stage's name on AWS, stands before them and belongs to none.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,10 +11,11 @@ from typing import Any
 
 import yaml
 
-from core.errors import MethodNotAllowedError, NotFoundError
+from core.errors import NotFoundError
 
 TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
 PREFIX = "/delta-sharing"
+ANY = "ANY"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +30,23 @@ class Function:
 @dataclass(frozen=True, slots=True)
 class Route:
     method: str
+    """`ANY` stands for all of them."""
     resource: str
-    """The path with its variables: `/delta-sharing/shares/{share}`."""
+    """The path with its variables: `/shares/{share}`. A last `{proxy+}` takes all segments that are left."""
     function: Function
 
     def match(self, path: str) -> dict[str, str] | None:
         """The path's variables, still encoded, or None if this is another route's path."""
         pattern, segments = self.resource.split("/"), path.split("/")
+        if _is_greedy(pattern[-1]):
+            last = len(pattern) - 1
+            segments[last:] = ["/".join(segments[last:])]
         if len(pattern) != len(segments):
             return None
         variables = {}
         for expected, segment in zip(pattern, segments, strict=True):
             if _is_variable(expected) and segment:
-                variables[expected[1:-1]] = segment
+                variables[expected.strip("{+}")] = segment
             elif expected != segment:
                 return None
         return variables
@@ -50,52 +55,68 @@ class Route:
 @dataclass(frozen=True, slots=True)
 class Match:
     route: Route
+    path: str
+    """Without the prefix."""
     path_parameters: dict[str, str]
 
 
 class Routes:
-    def __init__(self, routes: Iterable[Route]) -> None:
-        self._routes = tuple(sorted(routes, key=_exact_segments_first))
+    def __init__(self, routes: Iterable[Route], *, prefix: str = "") -> None:
+        self._routes = tuple(sorted(routes, key=_precedence))
+        self._prefix = prefix
 
     def __iter__(self) -> Iterator[Route]:
         return iter(self._routes)
 
     def match(self, method: str, path: str) -> Match:
-        matches = [Match(route, variables) for route in self._routes if (variables := route.match(path)) is not None]
-        if not matches:
-            raise NotFoundError("There is no such route.")
-        resource = matches[0].route.resource
-        allowed = [match for match in matches if match.route.resource == resource]
-        for match in allowed:
-            if match.route.method == method:
-                return match
-        methods = tuple(sorted(match.route.method for match in allowed))
-        raise MethodNotAllowedError(f"{method} is not allowed here.", allowed=methods)
+        """The first route that has both path and method. Outside of the prefix there is none."""
+        if f"{path}/".startswith(f"{self._prefix}/"):
+            inside = path[len(self._prefix) :] or "/"
+            for route in self._routes:
+                variables = route.match(inside) if route.method in (method, ANY) else None
+                if variables is not None:
+                    return Match(route, inside, variables)
+        raise NotFoundError("There is no such route.")
 
 
 def read_routes(template: Path = TEMPLATE, *, prefix: str = PREFIX) -> Routes:
-    """The routes of a SAM template; another `prefix` takes the place of the template's own."""
-    document = yaml.load(template.read_text(), Loader=_TemplateLoader)  # noqa: S506 - a safe loader with more tags
+    """The routes of a SAM template, behind a prefix."""
+    document = read_template(template)
     defaults = document["Globals"]["Function"]
     return Routes(
-        Route(
-            event["Properties"]["Method"].upper(),
-            prefix + event["Properties"]["Path"].removeprefix(PREFIX),
-            _function(name, {**defaults, **resource["Properties"]}),
-        )
-        for name, resource in document["Resources"].items()
-        if resource["Type"] == "AWS::Serverless::Function"
-        for event in resource["Properties"]["Events"].values()
-        if event["Type"] == "Api"
+        (
+            Route(
+                event["Properties"]["Method"].upper(),
+                event["Properties"]["Path"],
+                _function(name, {**defaults, **resource["Properties"]}),
+            )
+            for name, resource in document["Resources"].items()
+            if resource["Type"] == "AWS::Serverless::Function"
+            for event in resource["Properties"]["Events"].values()
+            if event["Type"] == "Api"
+        ),
+        prefix=prefix,
     )
 
 
-def _exact_segments_first(route: Route) -> list[bool]:
-    return [_is_variable(segment) for segment in route.resource.split("/")]
+def read_template(template: Path = TEMPLATE) -> dict[str, Any]:
+    """A CloudFormation template, its short forms (`!Ref x`) in their long ones (`{"Ref": "x"}`)."""
+    document: dict[str, Any] = yaml.load(template.read_text(), Loader=_TemplateLoader)  # noqa: S506 - a safe loader
+    return document
+
+
+def _precedence(route: Route) -> tuple[list[int], bool]:
+    """As API Gateway's: exact segments first, then variables, then greedy ones; a method before ANY."""
+    segments = route.resource.split("/")
+    return [_is_variable(segment) + _is_greedy(segment) for segment in segments], route.method == ANY
 
 
 def _is_variable(segment: str) -> bool:
     return segment.startswith("{")
+
+
+def _is_greedy(segment: str) -> bool:
+    return segment.endswith("+}")
 
 
 def _function(name: str, properties: dict[str, Any]) -> Function:
@@ -103,7 +124,15 @@ def _function(name: str, properties: dict[str, Any]) -> Function:
 
 
 class _TemplateLoader(yaml.SafeLoader):
-    """Reads CloudFormation's short forms (`!Ref`, `!Sub` …) as the text they stand before."""
+    pass
 
 
-_TemplateLoader.add_multi_constructor("!", lambda loader, _, node: loader.construct_scalar(node))
+def _long_form(loader: _TemplateLoader, tag: str, node: yaml.ScalarNode | yaml.SequenceNode) -> dict[str, Any]:
+    name = tag if tag in ("Ref", "Condition") else f"Fn::{tag}"
+    if isinstance(node, yaml.SequenceNode):
+        return {name: loader.construct_sequence(node, deep=True)}
+    text = loader.construct_scalar(node)
+    return {name: text.split(".", 1) if tag == "GetAtt" else text}
+
+
+_TemplateLoader.add_multi_constructor("!", _long_form)

@@ -24,12 +24,15 @@ def metadata_line(
     configuration: Mapping[str, str],
     size: int,
     num_files: int,
+    directory: Mapping[str, Any] | None = None,
 ) -> bytes:
+    """`directory`: what a client must know to read the table's directory itself, where it may."""
     metadata: dict[str, Any] = {"id": table_id}
     if name is not None:
         metadata["name"] = name
     if description is not None:
         metadata["description"] = description
+    metadata |= directory or {}
     metadata["format"] = {"provider": provider}
     metadata["schemaString"] = plain_schema(schema_string)
     metadata["configuration"] = dict(configuration)

@@ -1,18 +1,12 @@
 """The body of `POST …/query`, and the checks that need no table.
 
-The checks, their order and their texts are the reference server's: clients and their tests look for them. Unknown
-fields are ignored, null is absent, and whole numbers may come as strings.
+The checks, their order and their texts are the reference server's: clients and their tests look for them.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
-import orjson
-
-from core.errors import InvalidParameterError, MalformedRequestError
-
-INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
+from core.api.body import INT32_MAX, Body
+from core.errors import InvalidParameterError
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +31,7 @@ class QueryRequest:
 
 
 def parse_query(body: bytes, *, async_query: bool) -> QueryRequest:
-    fields = _Fields(_document(body))
+    fields = Body.parse(body, "QueryTableRequest")
     query = QueryRequest(
         predicate_hints=fields.texts("predicateHints"),
         json_predicate_hints=fields.text("jsonPredicateHints"),
@@ -87,70 +81,3 @@ def _check(query: QueryRequest, *, async_query: bool) -> None:
 
 def _negative(number: int | None) -> bool:
     return number is not None and number < 0
-
-
-def _document(body: bytes) -> dict[str, Any]:
-    if not body.strip():
-        raise MalformedRequestError("No content to map due to end-of-input")
-    try:
-        document = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        raise MalformedRequestError(f"The request body is not valid JSON: {error.msg}") from None
-    if not isinstance(document, dict):
-        raise MalformedRequestError("Expected a JSON object for QueryTableRequest")
-    return document
-
-
-class _Fields:
-    """Typed access to the fields of a body."""
-
-    def __init__(self, document: dict[str, Any]) -> None:
-        self._document = document
-
-    def text(self, name: str) -> str | None:
-        value = self._document.get(name)
-        if value is not None and not isinstance(value, str):
-            raise MalformedRequestError(f"Expected a string for field {name} of QueryTableRequest")
-        return value
-
-    def texts(self, name: str) -> tuple[str, ...]:
-        values = self._document.get(name)
-        if values is None:
-            return ()
-        if not isinstance(values, list):
-            raise MalformedRequestError(f"Expected an array for repeated field {name} of QueryTableRequest")
-        if not all(isinstance(value, str) for value in values):
-            raise MalformedRequestError(f"Expected strings in repeated field {name} of QueryTableRequest")
-        return tuple(values)
-
-    def flag(self, name: str) -> bool:
-        value = self._document.get(name)
-        if value is None or isinstance(value, bool):
-            return bool(value)
-        if value in ("true", "false"):
-            return bool(value == "true")
-        raise MalformedRequestError(f"Expected true or false for field {name} of QueryTableRequest")
-
-    def number(self, name: str, *, largest: int = INT64_MAX) -> int | None:
-        value = self._document.get(name)
-        if value is None:
-            return None
-        number = _whole(value)
-        if number is None:
-            raise MalformedRequestError(f"Not a numeric value: {str(value)[:100]}")
-        if not -largest - 1 <= number <= largest:
-            raise MalformedRequestError("Not an int32 value" if largest == INT32_MAX else "Not an int64 value")
-        return number
-
-
-def _whole(value: object) -> int | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
-        # Python refuses to turn thousands of digits into a number; such a one is out of range anyway.
-        return int(value) if len(value) <= 4000 else INT64_MAX + 1
-    return None

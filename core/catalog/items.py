@@ -126,6 +126,7 @@ def table_item(table: Table) -> Item:
         role_arn=table.role_arn,
         external_id=table.external_id,
         region=table.region,
+        kms_key_arn=table.kms_key_arn,
     )
 
 
@@ -145,6 +146,7 @@ def to_table(item: Item) -> Table:
         role_arn=item.get("role_arn"),
         external_id=item.get("external_id"),
         region=item.get("region"),
+        kms_key_arn=item.get("kms_key_arn"),
     )
 
 

@@ -44,10 +44,17 @@ class Table:
     external_id: str | None = None
     region: str | None = None
     """The bucket's region where it is not the server's own."""
+    kms_key_arn: str | None = None
+    """The key that encrypts its files, where readers of its directory must be allowed to use it."""
 
     @property
     def full_name(self) -> str:
         return f"{self.share}.{self.schema}.{self.name}"
+
+    @property
+    def directory_shared(self) -> bool:
+        """Whether recipients may read its directory. That shows the whole log, so all of its history must be shared."""
+        return DIR_ACCESS in self.access_modes and self.history_shared and self.start_version == 0
 
 
 @dataclass(frozen=True, slots=True)

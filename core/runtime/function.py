@@ -21,11 +21,15 @@ Handle = Callable[[Call], Response]
 LambdaHandler = Callable[[Mapping[str, Any], object], ProxyAnswer]
 
 
-def function(route: str, handle: Handle, *, opens_tables: bool = False) -> LambdaHandler:
-    """`opens_tables` has what opens tables made while Lambda starts the function, not within the first request."""
+def function(
+    route: str, handle: Handle, *, opens_tables: bool = False, opens_directories: bool = False
+) -> LambdaHandler:
+    """What a route says it needs is made while Lambda starts the function, not within the first request."""
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
         services = process_services()
-        _ = (services.catalog, services.tables) if opens_tables else services.catalog
+        _ = services.catalog
+        _ = services.tables if opens_tables else None
+        _ = services.directories if opens_directories else None
 
     def lambda_handler(event: Mapping[str, Any], context: object) -> ProxyAnswer:  # noqa: ARG001
         started = time.perf_counter()

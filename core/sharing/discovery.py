@@ -33,7 +33,18 @@ def table_item(table: Table) -> dict[str, Any]:
         "share": table.share,
         "shareId": table.share_id,
         "id": table.id,
+        **directory_fields(table),
     }
+
+
+def directory_fields(table: Table) -> dict[str, Any]:
+    """What tells a client that it may read the table's directory. Where it may not, no location is shown."""
+    if not table.directory_shared:
+        return {}
+    fields: dict[str, Any] = {"location": table.location, "accessModes": list(table.access_modes)}
+    if table.auxiliary_locations:
+        fields["auxiliaryLocations"] = list(table.auxiliary_locations)
+    return fields
 
 
 def listing_response(call: Call, listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:

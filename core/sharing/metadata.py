@@ -8,6 +8,7 @@ from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.catalog.model import Table
 from core.delta.snapshot import Snapshot
 from core.errors import UnsupportedOperationError
+from core.sharing.discovery import directory_fields
 from core.sharing.tables import SharedTables
 
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
@@ -38,6 +39,7 @@ def head_lines(table: Table, snapshot: Snapshot) -> bytes:
         configuration=_shown_configuration(table, snapshot),
         size=snapshot.size,
         num_files=snapshot.num_files,
+        directory=directory_fields(table),
     )
 
 

@@ -16,6 +16,7 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
 # A catalog look-up takes milliseconds: one that hangs is given up and tried again well within a request's time.
@@ -35,6 +36,7 @@ class Services:
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._tables: SharedTables | None = None
+        self._directories: SharedDirectories | None = None
 
     @property
     def catalog(self) -> Catalog:
@@ -57,6 +59,18 @@ class Services:
 
                 self._tables = SharedTables(Storage.connect(self._settings, self._session), DeltaTables())
             return self._tables
+
+    @property
+    def directories(self) -> "SharedDirectories":
+        with self._lock:
+            if self._directories is None:
+                from core.sharing.credentials import SharedDirectories
+                from core.storage.roles import sts_client
+                from core.storage.vending import DirectoryCredentials
+
+                sts = sts_client(self._settings, self._session)
+                self._directories = SharedDirectories(self._settings, DirectoryCredentials(lambda: sts))
+            return self._directories
 
 
 @cache

@@ -32,3 +32,17 @@ class S3Location:
 
     def key(self, relative: str) -> str:
         return f"{self.prefix}/{relative}" if self.prefix else relative
+
+    def resolved(self) -> "S3Location":
+        """Without `.`, `..` and doubled slashes, which S3 takes literally and a client may not. A `%` stays a `%`."""
+        parts: list[str] = []
+        for part in self.prefix.split("/"):
+            if part == "..":
+                del parts[-1:]
+            elif part not in ("", "."):
+                parts.append(part)
+        return S3Location(self.bucket, "/".join(parts))
+
+    def covers(self, other: "S3Location") -> bool:
+        """Whether `other` is this directory or lies below it: `t1` does not cover `t10`."""
+        return self.bucket == other.bucket and f"{other.prefix}/".startswith(self.key(""))

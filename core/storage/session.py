@@ -19,18 +19,12 @@ from core.storage.endpoint import BucketEndpoint
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader
 from core.storage.presign import UrlSigner
-from core.storage.roles import Credentials, StorageRole, StorageRoles
+from core.storage.roles import PATIENCE, Credentials, StorageRole, StorageRoles, sts_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-    from mypy_boto3_sts import STSClient
 
 MAX_CACHED_CLIENTS = 16
-PATIENCE = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard"})
-
-
-class NoStorageRoleError(RuntimeError):
-    """Neither the table nor the server names a role. For the provider's log: recipients see a 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +113,7 @@ class Storage:
     @classmethod
     def connect(cls, settings: Settings, botocore_session: Session) -> Self:
         """With roles assumed as whoever this process runs as."""
-        sts = cast("STSClient", botocore_session.create_client("sts", region_name=settings.region, config=PATIENCE))
+        sts = sts_client(settings, botocore_session)
         return cls(StorageRoles(lambda: sts), settings, botocore_session)
 
     def open(
@@ -132,7 +126,7 @@ class Storage:
     ) -> StorageSession:
         """With the table's own role and region where they are given, else with the server's."""
         settings = self._settings
-        credentials = self._roles.credentials(self._role(role_arn, external_id))
+        credentials = self._roles.credentials(StorageRole.of(settings, role_arn, external_id))
         region = region or settings.region
         signed_at = int(self._now())
         return StorageSession(
@@ -145,14 +139,6 @@ class Storage:
             expires_in=min(settings.url_seconds, int(credentials.expires_at) - signed_at),
             _client=partial(self._client, credentials, region),
         )
-
-    def _role(self, arn: str | None, external_id: str | None) -> StorageRole:
-        """An external id belongs to its role: the server's is never shown to the role of a table."""
-        if arn:
-            return StorageRole(arn, external_id)
-        if self._settings.storage_role_arn:
-            return StorageRole(self._settings.storage_role_arn, self._settings.storage_external_id)
-        raise NoStorageRoleError("no storage role: set SLUICE_STORAGE_ROLE_ARN, or a role for the table")
 
     def _client(self, credentials: Credentials, region: str) -> "S3Client":
         cache_key = (credentials.access_key_id, region)

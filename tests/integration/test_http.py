@@ -353,7 +353,7 @@ class TestQuery:
 class TestNotYet:
     @pytest.mark.parametrize(
         ("method", "route"),
-        [("GET", "changes"), ("POST", "queries/some-id"), ("POST", "temporary-table-credentials")],
+        [("GET", "changes"), ("POST", "queries/some-id")],
     )
     def test_routes_that_come_later_say_so_in_the_protocols_form(self, server: Server, method: str, route: str) -> None:
         assert error(server.call(method, f"{PEOPLE}/{route}"))[:2] == (501, "NOT_IMPLEMENTED")

@@ -51,6 +51,7 @@ def check_table(table: Table) -> None:
         role=table.role_arn,
         external_id=table.external_id,
         region=table.region,
+        kms_key=table.kms_key_arn,
         **locations,
     )
     if not table.location:

@@ -131,6 +131,7 @@ class ShareAdministration(Administration):
         role_arn: str | None = None,
         external_id: str | None = None,
         region: str | None = None,
+        kms_key_arn: str | None = None,
     ) -> Written[Table]:
         """Create or replace. A table keeps its first spelling, and its id, which no other table can have."""
         content = Table(
@@ -148,6 +149,7 @@ class ShareAdministration(Administration):
             role_arn=role_arn,
             external_id=external_id,
             region=region,
+            kms_key_arn=kms_key_arn,
         )
         check_table(content)
         key, schema_key = items.table_key(share, schema, table), items.schema_key(share, schema)

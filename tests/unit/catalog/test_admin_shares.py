@@ -72,6 +72,7 @@ def test_a_table_keeps_everything_it_is_given(world):
         "role_arn": "arn:aws:iam::1:role/r",
         "external_id": "external",
         "region": "eu-west-1",
+        "kms_key_arn": "arn:aws:kms:eu-west-1:1:key/k",
     }
     written = world.admin.put_table("sales", "default", "Trips", table_id="table-id", **arguments)
     table = world.admin.table("SALES", "DEFAULT", "TRIPS")

@@ -177,6 +177,7 @@ tables = st.fixed_dictionaries(
         "auxiliaryLocations": st.lists(st.sampled_from(["s3://more/1", "s3://more/2"]), max_size=2),
         "region": st.just("eu-west-1"),
         "roleArn": st.just("arn:aws:iam::123456789012:role/reader"),
+        "kmsKeyArn": st.just("arn:aws:kms:eu-west-1:123456789012:key/k"),
     },
 )
 
@@ -225,6 +226,7 @@ def state(admin: CatalogAdmin) -> dict[str, object]:
                         table.auxiliary_locations,
                         table.region,
                         table.role_arn,
+                        table.kms_key_arn,
                     )
                     for table in admin.tables(found.name)
                 },
@@ -254,6 +256,7 @@ def described_state(document: dict) -> dict[str, object]:
                         tuple(table.get("auxiliaryLocations", [])),
                         table.get("region"),
                         table.get("roleArn"),
+                        table.get("kmsKeyArn"),
                     )
                     for schema in entry["schemas"]
                     for table in schema["tables"]

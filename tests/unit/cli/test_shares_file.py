@@ -117,6 +117,7 @@ def test_all_of_our_own_keys_are_read(tmp_path):
                   roleArn: arn:aws:iam::123456789012:role/reader
                   externalId: secret-handshake
                   region: eu-west-1
+                  kmsKeyArn: arn:aws:kms:eu-west-1:123456789012:key/mrk-12ab
             recipients:
             - {name: acme, comment: ACME, shares: [sales.eu]}
             """,
@@ -128,6 +129,7 @@ def test_all_of_our_own_keys_are_read(tmp_path):
     assert (share.id, share.display_name, share.properties) == ("share-id", "Sales", {"owner": "data team"})
     assert (table.access_modes, table.auxiliary_locations) == (["url", "dir"], ["s3://archive/orders"])
     assert (table.staleness_seconds, table.region, table.external_id) == (2, "eu-west-1", "secret-handshake")
+    assert table.kms_key_arn == "arn:aws:kms:eu-west-1:123456789012:key/mrk-12ab"
     assert desired.recipients is not None
     assert desired.recipients[0].shares == ["sales.eu"]
 
@@ -238,6 +240,11 @@ def test_an_error_of_a_file_names_line_and_key(tmp_path, text, expected):
         ("{name: t, location: s3://bucket/t, id: a b}", "id", "'a b' is not 1 to 128 ASCII characters"),
         ("{name: t, location: s3://bucket/t, roleArn: reader}", "roleArn", "'reader' is not the ARN of an IAM role"),
         ("{name: t, location: s3://bucket/t, region: Frankfurt}", "region", "is not the name of an AWS region"),
+        (
+            "{name: t, location: s3://bucket/t, kmsKeyArn: 'arn:aws:kms:eu-west-1:123456789012:alias/a'}",
+            "kmsKeyArn",
+            "is not the ARN of a KMS key",
+        ),
         ("{name: t, location: s3://bucket/t, comment: x}", "comment", "unknown key"),
     ],
 )

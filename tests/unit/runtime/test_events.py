@@ -2,6 +2,11 @@
 
 import base64
 import gzip
+import itertools
+import json
+import random
+import zlib
+from collections.abc import Iterable
 
 import pytest
 from hypothesis import given
@@ -9,7 +14,9 @@ from hypothesis import strategies as st
 
 from core.api.request import Request
 from core.api.response import Response
-from core.runtime.events import accepts_gzip, buffered_answer, request_from_event
+from core.errors import AnswerTooLargeError
+from core.runtime.events import MAX_ANSWER_BYTES, ProxyAnswer, accepts_gzip, buffered_answer, request_from_event
+from core.runtime.function import function
 
 
 def test_an_event_with_nothing_but_a_method_is_a_request() -> None:
@@ -71,3 +78,85 @@ def test_gzip_is_not_used_otherwise(header: str) -> None:
 def test_head_has_headers_but_no_body() -> None:
     answer = buffered_answer(Response(404, {"A": "b"}, iter([b"body"])), Request("HEAD"))
     assert answer == {"statusCode": 404, "headers": {"A": "b"}, "body": "", "isBase64Encoded": False}
+
+
+def as_lambda_sends(answer: ProxyAnswer) -> int:
+    """The bytes of an answer on their way out of the runtime, which writes JSON with simplejson's defaults."""
+    return len(json.dumps(answer, ensure_ascii=False).encode())
+
+
+def answer_of(body: Iterable[bytes], *, encoding: str = "identity") -> ProxyAnswer:
+    headers = {"Content-Type": "text/plain; charset=utf-8"}
+    return buffered_answer(Response(200, headers, iter(body)), Request("GET", headers={"accept-encoding": encoding}))
+
+
+def text_that_fills_an_answer() -> bytes:
+    """With what JSON escapes in one, two and six characters."""
+    room = MAX_ANSWER_BYTES - as_lambda_sends(answer_of([]))
+    line = b'{"url":"\\\\x"}\x01\n'
+    lines = line * (room // (len(json.dumps(line.decode())) - 2))
+    return lines + b"x" * (room - (len(json.dumps(lines.decode())) - 2))
+
+
+def test_an_answer_that_just_fits_is_sent() -> None:
+    answer = answer_of([text_that_fills_an_answer()])
+    assert as_lambda_sends(answer) == MAX_ANSWER_BYTES
+    one_less = answer_of([text_that_fills_an_answer()[:-1]])
+    assert as_lambda_sends(one_less) == MAX_ANSWER_BYTES - 1
+
+
+def test_an_answer_of_one_byte_too_many_is_refused() -> None:
+    with pytest.raises(AnswerTooLargeError, match="predicate.*limitHint.*gzip.*temporary table credentials"):
+        answer_of([text_that_fills_an_answer(), b"x"])
+
+
+def incompressible(size: int) -> bytes:
+    return random.Random(4).randbytes(size)
+
+
+def gzip_room() -> int:
+    """What the gzipped content of an answer may have, by the answer's own size: base64 grows in steps of four."""
+    one = answer_of([b"x"], encoding="gzip")
+    return (MAX_ANSWER_BYTES - as_lambda_sends(one) + len(one["body"])) // 4 * 3
+
+
+def noise_that_packs_into(room: int) -> bytes:
+    """Content that gzip cannot shrink, of just the size that its own frame leaves."""
+    noise = incompressible(room)
+    while (excess := min(len(zlib.compress(noise, level, 31)) for level in (1, 6)) - room) > 0:
+        noise = noise[:-excess]
+    return noise
+
+
+def test_a_gzipped_answer_that_just_fits_is_sent_and_one_byte_more_is_refused() -> None:
+    noise = noise_that_packs_into(gzip_room())
+    answer = answer_of([noise], encoding="gzip")
+    assert MAX_ANSWER_BYTES - 3 <= as_lambda_sends(answer) <= MAX_ANSWER_BYTES
+    assert gzip.decompress(base64.b64decode(answer["body"])) == noise
+    with pytest.raises(AnswerTooLargeError):
+        answer_of([noise, b"xxx"], encoding="gzip")
+
+
+def test_what_fits_only_at_gzips_better_level_is_packed_again() -> None:
+    words = [b"%08x" % number for number in random.Random(4).sample(range(2**32), 4000)]
+    text = b" ".join(random.Random(5).choices(words, k=1_250_000))
+    chunks = [text[start : start + 100_000] for start in range(0, len(text), 100_000)]
+    assert len(zlib.compress(text, 6)) < gzip_room() < len(zlib.compress(text, 1)), "the test's own assumption"
+    answer = answer_of(chunks, encoding="gzip")
+    assert as_lambda_sends(answer) <= MAX_ANSWER_BYTES
+    assert gzip.decompress(base64.b64decode(answer["body"])) == text
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_an_endless_answer_is_given_up(encoding: str) -> None:
+    noise = incompressible(100_000)
+    with pytest.raises(AnswerTooLargeError):
+        answer_of(itertools.repeat(noise.hex().encode()), encoding=encoding)
+
+
+def test_a_recipient_is_told_of_an_answer_that_is_too_large_in_the_protocols_form() -> None:
+    answer = function("a_route", lambda _: Response(200, {}, itertools.repeat(b"x" * 100_000)))(
+        {"httpMethod": "GET"}, object()
+    )
+    assert answer["statusCode"] == 400
+    assert json.loads(answer["body"])["errorCode"] == "RESOURCE_LIMIT_EXCEEDED"

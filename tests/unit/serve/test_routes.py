@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.serve.routes import Function, Route, Routes, read_routes
-from core.errors import MethodNotAllowedError, NotFoundError
+from core.errors import NotFoundError
 
+UNKNOWN = "handlers.unknown_route.lambda_handler"
 TABLE = "/delta-sharing/shares/{share}/schemas/{schema}/tables/{table}"
 FUNCTION = Function("F", "module.handler", 128, 3)
 
@@ -42,50 +43,67 @@ def test_every_route_of_the_protocol_has_its_function(routes, method, path, hand
 
 
 @pytest.mark.parametrize(
-    "path",
+    ("path", "resource"),
     [
-        "/",
-        "",
-        "/shares",
-        "/delta-sharing",
-        "/delta-sharing/",
-        "/delta-sharing/shares/",
-        "/delta-sharing//shares",
-        "/delta-sharing/shares//schemas",
-        "/delta-sharing/Shares",
-        "/delta-sharing/shares/s/schemas/d/tables/t/unknown",
-        "/delta-sharing/shares/s/schemas/d%2Ftables",
+        ("/delta-sharing", "/"),
+        ("/delta-sharing/", "/"),
+        ("/delta-sharing/shares/", "/{proxy+}"),
+        ("/delta-sharing//shares", "/{proxy+}"),
+        ("/delta-sharing/shares//schemas", "/{proxy+}"),
+        ("/delta-sharing/Shares", "/{proxy+}"),
+        ("/delta-sharing/shares/s/schemas/d/tables/t/unknown", "/{proxy+}"),
+        ("/delta-sharing/shares/s/schemas/d%2Ftables", "/{proxy+}"),
     ],
 )
-def test_an_unknown_path_is_not_found(routes, path):
+def test_an_unknown_path_is_for_the_unknown_route(routes, path, resource):
+    match = routes.match("GET", path)
+    assert (match.route.function.handler, match.route.resource) == (UNKNOWN, resource)
+
+
+@pytest.mark.parametrize("path", ["/", "", "*", "/shares", "/delta-sharing-2/shares"])
+def test_outside_of_the_prefix_there_is_nothing(routes, path):
     with pytest.raises(NotFoundError):
         routes.match("GET", path)
 
 
-def test_another_method_on_a_known_path_is_told_what_is_allowed(routes):
-    with pytest.raises(MethodNotAllowedError) as raised:
-        routes.match("DELETE", "/delta-sharing/shares/s/schemas/d/tables/t")
-    assert raised.value.allowed == ("GET", "HEAD")
+def test_another_method_on_a_known_path_is_for_the_unknown_route(routes):
+    match = routes.match("DELETE", "/delta-sharing/shares/s/schemas/d/tables/t")
+    assert match.route.function.handler == UNKNOWN
+    assert match.path_parameters == {"proxy": "shares/s/schemas/d/tables/t"}
 
 
-def test_an_exact_segment_wins_over_a_variable_whatever_their_order():
-    exact, variable = Route("GET", "/a/b", FUNCTION), Route("GET", "/a/{x}", FUNCTION)
-    for order in ([exact, variable], [variable, exact]):
-        assert Routes(order).match("GET", "/a/b").route is exact
-        assert Routes(order).match("GET", "/a/c").route is variable
+@given(st.permutations(["/a/b", "/a/{x}", "/{all+}"]))
+def test_exact_segments_win_over_variables_and_those_over_greedy_ones_whatever_their_order(resources):
+    routes = Routes(Route("GET", resource, FUNCTION) for resource in resources)
+    assert routes.match("GET", "/a/b").route.resource == "/a/b"
+    assert routes.match("GET", "/a/c").route.resource == "/a/{x}"
+    assert routes.match("GET", "/a/b/c").route.resource == "/{all+}"
+    assert routes.match("GET", "/a/b/c").path_parameters == {"all": "a/b/c"}
 
 
-def test_a_method_that_only_the_less_exact_path_has_is_not_allowed():
+def test_a_method_wins_over_any_whatever_their_order():
+    named, other = Route("GET", "/a", FUNCTION), Route("ANY", "/a", FUNCTION)
+    for order in ([named, other], [other, named]):
+        assert Routes(order).match("GET", "/a").route is named
+        assert Routes(order).match("PUT", "/a").route is other
+
+
+def test_path_and_method_are_chosen_together_as_api_gateway_does():
     routes = Routes([Route("GET", "/a/b", FUNCTION), Route("POST", "/a/{x}", FUNCTION)])
-    with pytest.raises(MethodNotAllowedError):
-        routes.match("POST", "/a/b")
+    assert routes.match("POST", "/a/b").path_parameters == {"x": "b"}
+    with pytest.raises(NotFoundError):
+        routes.match("PUT", "/a/b")
 
 
 def test_another_prefix_takes_the_place_of_the_templates():
-    routes = read_routes(prefix="/sharing/v2")
-    assert routes.match("GET", "/sharing/v2/shares").route.resource == "/sharing/v2/shares"
+    match = read_routes(prefix="/sharing/v2").match("GET", "/sharing/v2/shares")
+    assert (match.route.resource, match.path) == ("/shares", "/shares")
     with pytest.raises(NotFoundError):
-        routes.match("GET", "/delta-sharing/shares")
+        read_routes(prefix="/sharing/v2").match("GET", "/delta-sharing/shares")
+
+
+def test_without_a_prefix_the_routes_begin_at_the_root():
+    assert read_routes(prefix="").match("GET", "/shares").route.resource == "/shares"
 
 
 @settings(deadline=None, max_examples=100)

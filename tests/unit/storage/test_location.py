@@ -53,3 +53,41 @@ def test_a_location_is_written_as_it_is_read(uri: str) -> None:
 def test_keys_lie_below_the_prefix() -> None:
     assert S3Location("bucket", "a/b").key("c.parquet") == "a/b/c.parquet"
     assert S3Location("bucket", "").key("c.parquet") == "c.parquet"
+
+
+@pytest.mark.parametrize(
+    ("prefix", "resolved"),
+    [
+        ("a/b", "a/b"),
+        ("a/./b", "a/b"),
+        ("a//b", "a/b"),
+        ("a/x/../b", "a/b"),
+        ("../../a", "a"),
+        ("a/../..", ""),
+        ("a/...", "a/..."),
+        ("a/%2e%2e/b", "a/%2e%2e/b"),
+        ("a/b%2F", "a/b%2F"),
+        ("", ""),
+    ],
+)
+def test_dots_and_doubled_slashes_are_resolved_and_percent_signs_are_not(prefix: str, resolved: str) -> None:
+    assert S3Location("bucket", prefix).resolved() == S3Location("bucket", resolved)
+
+
+@pytest.mark.parametrize(
+    ("root", "location", "covered"),
+    [
+        ("s3://bucket/t1", "s3a://bucket/t1/", True),
+        ("s3://bucket/t1", "s3://bucket/t1/_delta_log", True),
+        ("s3://bucket/t1", "s3://bucket/t10", False),
+        ("s3://bucket/t1", "s3://bucket/t", False),
+        ("s3://bucket/t1", "s3://bucket", False),
+        ("s3://bucket/t1", "s3://bucket/T1", False),
+        ("s3://bucket/t1", "s3://other/t1", False),
+        ("s3://bucket", "s3://bucket/anything", True),
+        ("s3://bucket", "s3://bucket", True),
+        ("s3://bucket", "s3://bucket2", False),
+    ],
+)
+def test_a_location_covers_itself_and_what_lies_below(root: str, location: str, covered: bool) -> None:
+    assert S3Location.parse(root).covers(S3Location.parse(location)) is covered

@@ -8,8 +8,8 @@ from moto import mock_aws
 
 from core.settings import Settings
 from core.storage.location import S3Location
-from core.storage.roles import SESSION_SECONDS, StorageRoles
-from core.storage.session import MAX_CACHED_CLIENTS, NoStorageRoleError, Storage
+from core.storage.roles import SESSION_SECONDS, NoStorageRoleError, StorageRoles
+from core.storage.session import MAX_CACHED_CLIENTS, Storage
 from tests.unit.storage.fake_sts import Clock, FakeSts
 
 LOCATION = S3Location("bucket", "warehouse/trips")

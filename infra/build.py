@@ -1,0 +1,183 @@
+"""Builds the packages of the functions, without Docker: `make build`.
+
+**thin** holds the routes that need no table reader, **full** those that do. What goes in is what `uv.lock` and the
+checkout say and nothing else, so two builds give the same bytes. Each package is built for this machine first, where
+every handler in it must import, and then for Lambda.
+"""
+
+import argparse
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from cli.embedded.environment import find_uv
+
+ROOT = Path(__file__).parents[1]
+SOURCES = ("core", "handlers")
+
+# Each package with the dependencies of the project that it does without. Functions use botocore alone (decision 0002).
+PACKAGES = {"thin": ("boto3", "pydantic", "deltalake", "arro3-io"), "full": ("boto3", "pydantic")}
+# The handlers of the full package; all others are in the thin one.
+READ_TABLES = frozenset({"query_table", "table_metadata"})
+
+LAMBDA_PYTHON = "3.13"
+PLATFORMS = {
+    "lambda": ("--python-platform", "aarch64-manylinux_2_28", "--python-version", LAMBDA_PYTHON),
+    "host": ("--python", sys.executable),
+}
+# 25 of botocore's 29 MB describe services that no function calls.
+BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sts"})
+# Not code, not a licence, or different from machine to machine.
+DROPPED = ["__pycache__", "tests", "bin", "sboms", "*-stubs", "*.pyi", "*.c", "py.typed", ".lock", "RECORD", "WHEEL"]
+MAX_UNPACKED = 250 * 2**20
+
+IMPORTS = """
+import importlib, pathlib, sys
+sys.path.insert(0, sys.argv[1])
+for module in sorted(pathlib.Path(sys.argv[1], "handlers").glob("[!_]*.py")):
+    importlib.import_module(f"handlers.{module.stem}").lambda_handler
+"""
+
+
+def build(package: str, target: str, folder: Path) -> None:
+    """Fill `folder`, which must not exist yet, with a package for a platform."""
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
+        pruned = [argument for name in PACKAGES[package] for argument in ("--prune", name)]
+        exported = _uv("export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", *pruned)
+        requirements.write(exported)
+        requirements.flush()
+        install = ("pip", "install", "--target", str(folder), "--link-mode", "copy", "--only-binary", ":all:")
+        _uv(*install, "--require-hashes", "--no-installer-metadata", *PLATFORMS[target], "-r", requirements.name)
+    _strip(folder)
+    for source in SOURCES:
+        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+    for handler in (folder / "handlers").glob("[!_]*.py"):
+        if (handler.stem in READ_TABLES) != (package == "full"):
+            handler.unlink()
+    _compile(folder, target)
+    size = unpacked_size(folder)
+    if size > MAX_UNPACKED:
+        raise SystemExit(f"{package} for {target} has {size:,} bytes unpacked: Lambda takes at most {MAX_UNPACKED:,}.")
+
+
+def import_handlers(folder: Path) -> None:
+    """Import every handler of a package for this machine as Lambda would, with nothing else of Python's installed."""
+    environment = {
+        "PATH": os.environ["PATH"],
+        "AWS_REGION": "eu-west-1",
+        "AWS_LAMBDA_FUNCTION_NAME": "build",  # with this, a handler makes its clients at import
+        "SLUICE_STORAGE_ROLE_ARN": "arn:aws:iam::000000000000:role/build",
+    }
+    # -I: no PYTHON* variables, no user site, no working directory; -S: no site-packages; -B: writes no bytecode.
+    command = [sys.executable, "-I", "-S", "-B", "-c", IMPORTS, str(folder)]
+    if subprocess.run(command, env=environment, check=False).returncode:
+        raise SystemExit(f"A handler cannot be imported from {folder}.")
+
+
+def write_zip(folder: Path, archive: Path) -> None:
+    """The package as one archive that depends on its content only: sorted, with one date and one mode for all."""
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
+        for path in _files(folder):
+            entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
+            entry.compress_type = zipfile.ZIP_DEFLATED
+            entry.external_attr = 0o100644 << 16
+            written.writestr(entry, path.read_bytes())
+
+
+def unpacked_size(folder: Path) -> int:
+    return sum(path.stat().st_size for path in _files(folder))
+
+
+def _strip(folder: Path) -> None:
+    for pattern in DROPPED:
+        for path in list(folder.rglob(pattern)):
+            _remove(path)
+    for service in (folder / "botocore" / "data").iterdir():
+        if service.is_dir() and service.name not in BOTOCORE_SERVICES:
+            _remove(service)
+
+
+def _compile(folder: Path, target: str) -> None:
+    """Add bytecode, which halves a cold start: Lambda's folder is read-only, so Python could not keep its own.
+
+    It takes the target's version of Python. Unchecked, because the dates of files do not survive the way to Lambda.
+    """
+    if python := sys.executable if target == "host" else _find_lambda_python():
+        compileall = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
+        subprocess.run([*compileall, "-s", str(folder), "-p", "/var/task", str(folder)], check=True)
+
+
+def _find_lambda_python() -> str | None:
+    return _run_uv("python", "find", LAMBDA_PYTHON).stdout.strip() or None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*") if path.is_file())
+
+
+def _uv(*arguments: str) -> str:
+    done = _run_uv(*arguments)
+    if done.returncode:
+        raise SystemExit(f"uv {' '.join(arguments[:2])} failed: {done.stderr.strip()}")
+    return done.stdout
+
+
+def _run_uv(*arguments: str) -> "subprocess.CompletedProcess[str]":
+    uv = find_uv()
+    if uv is None:
+        raise SystemExit("uv is missing: `make build` installs it.")
+    return subprocess.run([uv, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def _build_all(dist: Path) -> Iterator[tuple[str, ...]]:
+    """Build each package for this machine, try it, and only then build it for Lambda. Gives a row of text for each."""
+    for package in PACKAGES:
+        host, shipped = dist / "host" / package, dist / "lambda" / package
+        shutil.rmtree(host, ignore_errors=True)
+        build(package, "host", host)
+        import_handlers(host)
+        yield package, f"this machine ({platform.machine()})", *_described(host), "", ""
+        shutil.rmtree(shipped, ignore_errors=True)
+        build(package, "lambda", shipped)
+        archive = shipped.with_suffix(".zip")
+        write_zip(shipped, archive)
+        digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
+        size = _megabytes(archive.stat().st_size)
+        yield package, f"Lambda (arm64, Python {LAMBDA_PYTHON})", *_described(shipped), size, digest
+
+
+def _described(folder: Path) -> tuple[str, str]:
+    bytecode = "yes" if next(folder.rglob("*.pyc"), None) else f"no: `uv python install {LAMBDA_PYTHON}` adds it"
+    return bytecode, _megabytes(unpacked_size(folder))
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 2**20:.1f} MB"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("dist", type=Path, help="the folder that gets host/ and lambda/, each with the two packages")
+    rows: list[tuple[str, ...]] = [("package", "for", "bytecode", "unpacked", "zipped", "sha256 of the zip")]
+    rows += _build_all(parser.parse_args().dist)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""The stack of `infra/template.yaml`, built and deployed by the real `sam` to the embedded AWS.
+
+The emulator runs functions under its own interpreter, so they get the packages for this machine.
+"""
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import boto3
+
+from cli.embedded.environment import tool_python
+from cli.embedded.ministack import EmbeddedAws
+from tests.server import ROOT
+
+INFRA = ROOT / "infra"
+NAME = "sluice"
+DATA_BUCKET = "shared-tables"
+
+
+@dataclass(frozen=True)
+class Stack:
+    aws: EmbeddedAws
+    outputs: dict[str, str]
+    resources: dict[str, str]
+    """Physical ids by logical ids."""
+
+    @property
+    def endpoint(self) -> str:
+        """The emulator's own address for what AWS calls ID.execute-api.REGION.amazonaws.com."""
+        stage = self.outputs["Endpoint"].rpartition("/")[2]
+        return f"{self.aws.endpoint_url}/restapis/{self.resources['Api']}/{stage}/_user_request_"
+
+    def client(self, service: str) -> Any:
+        return boto3.client(service, **self.aws.client_arguments())  # type: ignore[call-overload]
+
+
+def sam(*arguments: str, folder: Path = INFRA, **environment: str) -> str:
+    """Run SAM as its user would, in a folder; with nothing of this process's AWS settings."""
+    home = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
+    done = subprocess.run(
+        # Not the `sam` script: its environment was moved after it was made.
+        [str(tool_python(INFRA / "sam.txt")), "-m", "samcli", *arguments],
+        cwd=folder,
+        env={**home, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "us-east-1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, f"sam {arguments[0]} failed: {done.stdout[-3000:]}{done.stderr[-3000:]}"
+    return done.stdout + done.stderr
+
+
+def deploy(aws: EmbeddedAws, packages: Path, folder: Path) -> Stack:
+    built = folder / "build"
+    sam("build", "--build-dir", str(built), DIST=str(packages), PACKAGES_FOR="host", PYTHON=sys.executable)
+    sam(
+        *("deploy", "--template-file", str(built / "template.yaml"), "--config-file", str(INFRA / "samconfig.toml")),
+        *("--no-confirm-changeset", "--no-progressbar"),
+        *("--parameter-overrides", f"DataBucketArns=arn:aws:s3:::{DATA_BUCKET}"),
+        AWS_ENDPOINT_URL=aws.endpoint_url,
+        AWS_ACCESS_KEY_ID=aws.access_key_id,
+        AWS_SECRET_ACCESS_KEY=aws.secret_access_key,
+    )
+    cloudformation = boto3.client("cloudformation", **aws.client_arguments())
+    (described,) = cloudformation.describe_stacks(StackName=NAME)["Stacks"]
+    resources = cloudformation.describe_stack_resources(StackName=NAME)["StackResources"]
+    return Stack(
+        aws,
+        {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]},
+        {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
+    )

@@ -1,0 +1,260 @@
+"""`sam build` and `sam deploy` to the embedded AWS, which enforces IAM: the endpoint works, and each function may do
+what its route needs and nothing else.
+"""
+
+import json
+from collections.abc import Callable
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import delta_sharing
+import pandas as pd
+import pytest
+import requests
+from botocore.exceptions import ClientError
+
+from cli.embedded.ministack import EmbeddedAws
+from core.catalog.admin import CatalogAdmin
+from core.storage.roles import Credentials
+from tests.deploy.shared_world import share_trips, trips
+from tests.deploy.stack import DATA_BUCKET, Stack, deploy, sam
+from tests.integration import iam
+from tests.server import ROOT
+
+OTHER_BUCKET = "private-tables"
+OTHER_TABLE = "other-table"
+DENIED = {"AccessDenied", "AccessDeniedException"}
+
+
+@pytest.fixture(scope="module")
+def stack(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    s3 = iam.client(aws, "s3")
+    for bucket in (DATA_BUCKET, OTHER_BUCKET):
+        s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=OTHER_BUCKET, Key="secret", Body=b"secret")
+    return deploy(aws, packages, tmp_path_factory.mktemp("sam"))
+
+
+@pytest.fixture(scope="module")
+def token(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> str:
+    admin = CatalogAdmin(stack.client("dynamodb"), stack.outputs["CatalogTable"])
+    return share_trips(admin, iam.client(stack.aws, "s3"), DATA_BUCKET, tmp_path_factory.mktemp("tables"))
+
+
+@pytest.fixture
+def profile(stack: Stack, token: str, tmp_path: Path) -> str:
+    path = tmp_path / "profile.share"
+    path.write_text(json.dumps({"shareCredentialsVersion": 1, "endpoint": stack.endpoint, "bearerToken": token}))
+    return str(path)
+
+
+def test_the_template_is_valid_to_sam() -> None:
+    assert "is a valid SAM Template" in sam("validate", "--lint")
+
+
+def test_the_published_client_lists_and_reads_through_the_deployed_api(profile: str) -> None:
+    tables = delta_sharing.SharingClient(profile).list_all_tables()
+    assert [(table.share, table.schema, table.name) for table in tables] == [
+        ("sales", "public", "many"),
+        ("sales", "public", "trips"),
+    ]
+    assert delta_sharing.get_table_version(f"{profile}#sales.public.trips") == 0
+    assert json.loads(delta_sharing.get_table_metadata(f"{profile}#sales.public.trips").schema_string)["fields"]
+    read = delta_sharing.load_as_pandas(f"{profile}#sales.public.trips").sort_values("id", ignore_index=True)
+    pd.testing.assert_frame_equal(read, trips().to_pandas(), check_dtype=False)
+
+
+EVERY_ROUTE = [
+    ("GET", "/shares", 200),
+    ("GET", "/shares/sales", 200),
+    ("GET", "/shares/sales/schemas", 200),
+    ("GET", "/shares/sales/schemas/public/tables", 200),
+    ("GET", "/shares/sales/all-tables", 200),
+    ("GET", "/shares/sales/schemas/public/tables/trips", 200),
+    ("HEAD", "/shares/sales/schemas/public/tables/trips", 200),
+    ("GET", "/shares/sales/schemas/public/tables/trips/version", 200),
+    ("GET", "/shares/sales/schemas/public/tables/trips/metadata", 200),
+    ("POST", "/shares/sales/schemas/public/tables/trips/query", 200),
+    ("POST", "/shares/sales/schemas/public/tables/trips/temporary-table-credentials", 200),
+    ("GET", "/shares/sales/schemas/public/tables/trips/changes", 501),
+    ("POST", "/shares/sales/schemas/public/tables/trips/queries/0", 501),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "status"), EVERY_ROUTE)
+def test_every_route_answers(stack: Stack, token: str, method: str, path: str, status: int) -> None:
+    body = b"{}" if method == "POST" else None
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    answer = requests.request(method, stack.endpoint + path, headers=headers, data=body, timeout=60)
+    assert answer.status_code == status, answer.text
+    without_token = requests.request(method, stack.endpoint + path, data=body, timeout=60)
+    assert without_token.status_code == 401
+
+
+def test_the_fallback_function_answers_what_no_route_takes(stack: Stack) -> None:
+    # Invoked by name: the emulator does not import a template's ANY methods, by which API Gateway comes to it.
+    event = (ROOT / "events" / "unknown_route.json").read_bytes()
+    invoked = stack.client("lambda").invoke(FunctionName=stack.resources["UnknownRoute"], Payload=event)
+    assert json.loads(invoked["Payload"].read())["statusCode"] == 404
+
+
+# Not their logs: the emulator asks for a right on the group's ARN, where AWS asks for one on what is below it.
+CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
+LISTS = {CATALOG}
+OPENS = {CATALOG, INDEX, STORAGE}
+MAY: dict[str, set[str]] = {
+    "ListShares": LISTS,
+    "GetShare": LISTS,
+    "ListSchemas": LISTS,
+    "ListTables": LISTS,
+    "ListAllTables": LISTS,
+    "GetTable": LISTS,
+    "QueryStatus": LISTS,
+    "TableVersion": OPENS,
+    "TableMetadata": OPENS,
+    "QueryTable": OPENS,
+    "TableChanges": OPENS,
+    "TemporaryTableCredentials": {CATALOG, STORAGE},
+    "UnknownRoute": set(),
+}
+
+
+class Identity:
+    """Who has the rights of a role, and nothing else."""
+
+    def __init__(self, stack: Stack, credentials: Credentials) -> None:
+        self.stack = stack
+        # One client for many calls: to make one takes longer than to use it.
+        self.client = cache(partial(iam.client, stack.aws, credentials=credentials))
+
+    def may(self, service: str, operation: str, **arguments: Any) -> bool:
+        try:
+            getattr(self.client(service), operation)(**arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in DENIED:
+                raise
+            return False
+        return True
+
+    def assume(self, role_arn: str) -> "Identity":
+        session = self.client("sts").assume_role(RoleArn=role_arn, RoleSessionName="test")["Credentials"]
+        keys = (session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"])
+        return Identity(self.stack, Credentials(*keys, iam.FAR_AWAY))
+
+
+@pytest.fixture(scope="module")
+def as_function(stack: Stack) -> Callable[[str], Identity]:
+    """Sessions of the functions' own roles, which for the time of a test trust one more user."""
+    arn, keys = iam.create_user(stack.aws, "auditor", iam.allow("sts:AssumeRole", "*"))
+    roles, auditor = iam.client(stack.aws, "iam"), Identity(stack, keys)
+
+    def assume(function: str) -> Identity:
+        role = roles.get_role(RoleName=stack.resources[f"{function}Role"])["Role"]
+        trust = role["AssumeRolePolicyDocument"]
+        also = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": arn}}
+        widened = {**trust, "Statement": [*trust["Statement"], also]}
+        roles.update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=json.dumps(widened))
+        try:
+            return auditor.assume(role["Arn"])
+        finally:
+            roles.update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=json.dumps(trust))
+
+    return assume
+
+
+@pytest.fixture(scope="module")
+def other_role(stack: Stack) -> str:
+    """One that everybody in the account may assume who has the right to."""
+    return iam.create_role(stack.aws, "other-role", iam.allow("s3:*", "*"), trusts="arn:aws:iam::000000000000:root")
+
+
+@pytest.fixture(scope="module")
+def other_table(stack: Stack) -> str:
+    stack.client("dynamodb").create_table(
+        TableName=OTHER_TABLE,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return OTHER_TABLE
+
+
+def reads(identity: Identity, table: str) -> bool:
+    key = {"pk": {"S": "KEYS"}, "sk": {"S": "-"}}
+    query = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "SHARES"}}}
+    rights = {
+        identity.may("dynamodb", "batch_get_item", RequestItems={table: {"Keys": [key]}}),
+        identity.may("dynamodb", "query", TableName=table, **query),
+    }
+    assert len(rights) == 1
+    return rights.pop()
+
+
+def writes(identity: Identity, table: str) -> bool:
+    key = {"pk": {"S": "SHARES"}, "sk": {"S": "sales"}}
+    return (
+        identity.may("dynamodb", "put_item", TableName=table, Item=key)
+        or identity.may("dynamodb", "update_item", TableName=table, Key=key)
+        or identity.may("dynamodb", "delete_item", TableName=table, Key=key)
+        or identity.may("dynamodb", "batch_write_item", RequestItems={table: [{"DeleteRequest": {"Key": key}}]})
+        or identity.may(
+            "dynamodb", "transact_write_items", TransactItems=[{"Delete": {"TableName": table, "Key": key}}]
+        )
+        or identity.may("dynamodb", "delete_table", TableName=table)
+    )
+
+
+@pytest.mark.parametrize("function", MAY)
+def test_a_function_may_do_what_its_route_needs_and_nothing_else(
+    stack: Stack, as_function: Callable[[str], Identity], other_table: str, other_role: str, function: str
+) -> None:
+    identity = as_function(function)
+    catalog, index = stack.outputs["CatalogTable"], stack.outputs["IndexTable"]
+    neighbour = "GetShare" if function == "ListShares" else "ListShares"
+    assume = {"RoleSessionName": "test"}
+    can = {
+        CATALOG: reads(identity, catalog),
+        INDEX: reads(identity, index),
+        STORAGE: identity.may("sts", "assume_role", RoleArn=stack.outputs["StorageRoleArn"], **assume),
+        "writes the catalog": writes(identity, catalog),
+        "writes the index": writes(identity, index),
+        "scans the catalog": identity.may("dynamodb", "scan", TableName=catalog),
+        "reads another table": reads(identity, other_table),
+        "reads the bucket itself": identity.may("s3", "list_objects_v2", Bucket=DATA_BUCKET),
+        "reads another bucket": identity.may("s3", "get_object", Bucket=OTHER_BUCKET, Key="secret"),
+        "assumes another role": identity.may("sts", "assume_role", RoleArn=other_role, **assume),
+        "changes its rights": identity.may(
+            "iam",
+            "put_role_policy",
+            RoleName=stack.resources[f"{function}Role"],
+            PolicyName="more",
+            PolicyDocument=iam.policy(iam.allow("*", "*")),
+        ),
+        "calls another function": identity.may("lambda", "invoke", FunctionName=stack.resources[neighbour]),
+    }
+    assert {what for what, possible in can.items() if possible} == MAY[function]
+
+
+def test_every_function_of_the_stack_is_in_the_list_above(stack: Stack) -> None:
+    functions = stack.client("lambda").list_functions()["Functions"]
+    assert {stack.resources[name] for name in MAY} == {function["FunctionName"] for function in functions}
+
+
+def test_the_storage_role_reads_the_data_buckets_and_nothing_else(
+    stack: Stack, token: str, as_function: Callable[[str], Identity]
+) -> None:
+    storage = as_function("QueryTable").assume(stack.outputs["StorageRoleArn"])
+    listed = storage.client("s3").list_objects_v2(Bucket=DATA_BUCKET, MaxKeys=1)["Contents"][0]["Key"]
+    assert storage.may("s3", "get_object", Bucket=DATA_BUCKET, Key=listed)
+    assert not storage.may("s3", "put_object", Bucket=DATA_BUCKET, Key=listed, Body=b"")
+    assert not storage.may("s3", "delete_object", Bucket=DATA_BUCKET, Key=listed)
+    assert not storage.may("s3", "get_object", Bucket=OTHER_BUCKET, Key="secret")
+    assert not storage.may("s3", "list_objects_v2", Bucket=OTHER_BUCKET)
+    assert not reads(storage, stack.outputs["CatalogTable"])
+
+
+def test_who_may_not_assume_the_storage_role_is_not_let_in_by_having_the_right_to_ask(stack: Stack) -> None:
+    _, keys = iam.create_user(stack.aws, "stranger", iam.allow("sts:AssumeRole", "*"))
+    stranger = Identity(stack, keys)
+    assert not stranger.may("sts", "assume_role", RoleArn=stack.outputs["StorageRoleArn"], RoleSessionName="test")

@@ -1,0 +1,125 @@
+"""The packages of `make build`: what is in them, that it fits Lambda, and that two builds are the same."""
+
+import hashlib
+import importlib.util
+import marshal
+import shutil
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+from cli.serve.routes import read_template
+from infra.build import MAX_UNPACKED, PACKAGES, READ_TABLES, build, import_handlers, unpacked_size, write_zip
+
+AARCH64 = 183
+UNCHECKED_HASH = 0b01
+
+
+@pytest.fixture(scope="module")
+def for_lambda(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("lambda")
+    for package in PACKAGES:
+        build(package, "lambda", folder / package)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def thin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """For this machine."""
+    folder = tmp_path_factory.mktemp("host") / "thin"
+    build("thin", "host", folder)
+    return folder
+
+
+def digests(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_two_builds_are_the_same(for_lambda: Path, tmp_path: Path, package: str) -> None:
+    again = tmp_path / "in a folder of another name"
+    build(package, "lambda", again)
+    assert digests(again) == digests(for_lambda / package)
+
+
+def test_a_zip_depends_on_the_content_only(thin: Path, tmp_path: Path) -> None:
+    copy = shutil.copytree(thin, tmp_path / "copy", copy_function=shutil.copyfile)  # other dates
+    (copy / "six.py").chmod(0o600)
+    write_zip(thin, tmp_path / "one.zip")
+    write_zip(copy, tmp_path / "other.zip")
+    assert (tmp_path / "one.zip").read_bytes() == (tmp_path / "other.zip").read_bytes()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_fits_lambda(for_lambda: Path, package: str) -> None:
+    assert unpacked_size(for_lambda / package) < MAX_UNPACKED
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_native_code_is_for_lambdas_processor_and_python(for_lambda: Path, package: str) -> None:
+    libraries = list((for_lambda / package).rglob("*.so*"))
+    assert libraries
+    for library in libraries:
+        assert library.read_bytes()[:4] == b"\x7fELF"
+        assert struct.unpack_from("<H", library.read_bytes(), 18) == (AARCH64,), library.name
+        assert "cpython-313-aarch64" in library.name or "abi3" in library.name
+
+
+def test_the_thin_package_has_no_table_reader_and_neither_has_what_functions_do_not_use(for_lambda: Path) -> None:
+    def top(package: str) -> set[str]:
+        return {path.name for path in (for_lambda / package).iterdir() if not path.name.endswith(".dist-info")}
+
+    assert {"core", "handlers", "botocore", "orjson", "aws_lambda_powertools"} <= top("thin")
+    assert top("full") - top("thin") == {"deltalake", "arro3", "deprecated"}
+    assert not {"boto3", "pydantic", "cli", "tests", "infra", "bin"} & top("full")
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_nothing_is_shipped_that_no_function_reads(for_lambda: Path, package: str) -> None:
+    shipped = digests(for_lambda / package)
+    assert not [name for name in shipped if name.endswith((".pyi", "py.typed", "RECORD")) or "/tests/" in name]
+    services = {path.name for path in (for_lambda / package / "botocore" / "data").iterdir() if path.is_dir()}
+    assert services == {"dynamodb", "s3", "sts"}
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_licences_are_shipped_with_the_code(for_lambda: Path, package: str) -> None:
+    for description in (for_lambda / package).glob("*.dist-info"):
+        assert (description / "METADATA").exists()
+    assert list((for_lambda / package).glob("botocore-*.dist-info/LICENSE*"))
+
+
+def test_every_function_has_its_handler_in_the_package_that_the_template_gives_it(for_lambda: Path) -> None:
+    template = read_template()
+    default = template["Globals"]["Function"]["CodeUri"]
+    handlers: dict[str, set[str]] = {package: set() for package in PACKAGES}
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            assert resource["Metadata"] == {"BuildMethod": "makefile"}
+            properties = resource["Properties"]
+            handlers[properties.get("CodeUri", default)].add(properties["Handler"].split(".")[1])
+    assert handlers["full"] == READ_TABLES
+    for package, expected in handlers.items():
+        assert {path.stem for path in (for_lambda / package / "handlers").glob("[!_]*.py")} == expected
+
+
+def test_bytecode_needs_no_dates_and_knows_no_folder_of_the_build(thin: Path) -> None:
+    for source in (thin / "core" / "settings.py", thin / "botocore" / "session.py"):
+        compiled = Path(importlib.util.cache_from_source(str(source))).read_bytes()
+        assert struct.unpack_from("<I", compiled, 4) == (UNCHECKED_HASH,)
+        assert marshal.loads(compiled[16:]).co_filename == f"/var/task/{source.relative_to(thin)}"
+
+
+def test_handlers_are_imported_from_the_package_alone(thin: Path, tmp_path: Path) -> None:
+    import_handlers(thin)
+    broken = shutil.copytree(thin, tmp_path / "broken")
+    assert importlib.util.find_spec("deltalake"), f"{sys.prefix} has it, the package does not"
+    (broken / "handlers" / "broken.py").write_text("import deltalake\nlambda_handler = None\n")
+    with pytest.raises(SystemExit, match="cannot be imported"):
+        import_handlers(broken)

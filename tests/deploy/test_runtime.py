@@ -1,0 +1,119 @@
+"""Every function from its built package under Lambda's own runtime: what starts here starts in Lambda."""
+
+import json
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.embedded.ministack import EmbeddedAws
+from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
+from core.runtime.events import MAX_ANSWER_BYTES
+from infra.build import READ_TABLES
+from tests.deploy.lambda_runtime import RunningFunction, running_function
+from tests.deploy.shared_world import share_trips
+from tests.server import ROOT
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="AWS's runtime interface emulator is for Linux")
+
+ROUTES = sorted(path.stem for path in (ROOT / "handlers").glob("[!_]*.py"))
+NOT_YET = {"table_changes": 501, "query_status": 501, "unknown_route": 404}
+
+
+@dataclass(frozen=True)
+class World:
+    packages: Path
+    environment: Mapping[str, str]
+    token: str
+
+    def run(self, route: str, **options: Any) -> Any:
+        package = "full" if route in READ_TABLES else "thin"
+        environment = {**self.environment, **options.pop("environment", {})}
+        return running_function(
+            self.packages / "host" / package, f"handlers.{route}.lambda_handler", environment, **options
+        )
+
+    def event(self, name: str, **path: str) -> dict[str, Any]:
+        """A sample event with a token that works, and another table if one is named."""
+        event = json.loads((ROOT / "events" / f"{name}.json").read_text())
+        event["headers"]["Authorization"] = f"Bearer {self.token}"
+        event["pathParameters"] = {**(event["pathParameters"] or {}), **path}
+        return dict(event)
+
+
+@pytest.fixture(scope="module")
+def world(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+    environment = set_up(aws)
+    folder = tmp_path_factory.mktemp("tables")
+    token = share_trips(catalog_admin(aws), s3_client(aws), DATA_BUCKET, folder)
+    return World(packages, environment, token)
+
+
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_function_answers_its_sample_event(world: World, route: str) -> None:
+    with world.run(route) as function:
+        answer = function.invoke(world.event(route)).answer
+        assert answer["statusCode"] == NOT_YET.get(route, 200), answer
+        again = function.invoke(world.event(route)).answer
+        assert again["statusCode"] == answer["statusCode"]
+
+
+@pytest.fixture(scope="module")
+def query_table(world: World) -> Iterator[RunningFunction]:
+    with world.run("query_table") as function:
+        yield function
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "identity"])
+def test_a_query_whose_answer_lambda_would_not_send_is_a_400_that_says_what_to_do(
+    world: World, query_table: RunningFunction, encoding: str
+) -> None:
+    event = world.event("query_table", table="many")
+    event |= {"body": "{}", "isBase64Encoded": False}
+    event["headers"]["Accept-Encoding"] = encoding
+    answer = query_table.invoke(event).answer
+    assert answer["statusCode"] == 400, str(answer)[:500]
+    if encoding == "identity":
+        document = json.loads(answer["body"])
+        assert document["errorCode"] == "RESOURCE_LIMIT_EXCEEDED"
+        assert "jsonPredicateHints" in document["message"]
+    event["body"] = '{"limitHint": 10}'
+    assert query_table.invoke(event).answer["statusCode"] == 200, "it works on"
+
+
+# A function of its own, in the same package, that is asked for an answer of just so many bytes.
+PROBE = """
+from core.api.request import Request
+from core.api.response import Response
+from core.runtime import events
+def lambda_handler(event, context):
+    if event.get("unchecked"):
+        events.MAX_ANSWER_BYTES *= 2
+    body = b'"\\\\\\n' * 10_000 + b"x" * event["more"]
+    return events.buffered_answer(Response(200, {}, iter([body])), Request("GET"))
+"""
+
+
+def test_the_limit_is_the_runtimes_own_to_the_byte(world: World, tmp_path: Path) -> None:
+    (tmp_path / "probe.py").write_text(PROBE)
+    environment = {"PYTHONPATH": str(world.packages / "host" / "thin")}
+    with running_function(tmp_path, "probe.lambda_handler", environment) as function:
+        smallest = len(function.invoke({"more": 0}).text.encode())
+        more = MAX_ANSWER_BYTES - smallest
+        assert len(function.invoke({"more": more}).text.encode()) == MAX_ANSWER_BYTES
+        assert "AnswerTooLargeError" in function.invoke({"more": more + 1}).text
+        assert "ResponseSizeTooLarge" in function.invoke({"more": more + 1, "unchecked": True}).text
+
+
+def test_a_function_that_hangs_is_ended_at_its_time_and_the_next_request_is_answered(world: World) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
+        port = silent.getsockname()[1]
+        hanging = {"AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+        with world.run("list_shares", environment=hanging, timeout_seconds=1) as function:
+            assert "timed out after 1.00 seconds" in function.invoke(world.event("list_shares")).text
+            no_token = json.loads((ROOT / "events" / "list_shares_no_token.json").read_text())
+            assert function.invoke(no_token).answer["statusCode"] == 401

@@ -1,0 +1,116 @@
+"""The sample events, through the functions that the template names: as they are, and with a token that is one."""
+
+import base64
+import gzip
+import importlib
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from cli.embedded.ministack import embedded_aws
+from cli.embedded.mirror import Mirror
+from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
+from cli.serve.routes import read_routes
+from core.sharing.services import process_services
+
+ROUTES = read_routes()
+EVENTS = {path.stem: path.read_text() for path in (Path(__file__).parents[2] / "events").glob("*.json")}
+PLACEHOLDER = "slc_a-placeholder-and-no-token"
+
+WITHOUT_TOKEN = {name for name, text in EVENTS.items() if PLACEHOLDER not in text}
+UNKNOWN = {"unknown_route": 404, "unknown_route_method": 405, "unknown_route_head": 405}
+NOT_SERVED_YET = {"table_changes", "query_status"}
+
+
+@pytest.fixture(scope="module")
+def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The functions' environment in an AWS that has what the events ask for, and a token that may read it."""
+    trips = tmp_path_factory.mktemp("trips")
+    write_deltalake(
+        trips, pa.table({"date": [date(2024, 12, 31), date(2025, 1, 1)], "km": [3, 4]}), partition_by=["date"]
+    )
+    with embedded_aws() as aws, pytest.MonkeyPatch.context() as patch:
+        environment = set_up(aws)
+        location = Mirror(s3_client(aws), DATA_BUCKET).add(trips)
+        admin = catalog_admin(aws)
+        admin.put_recipient("reader")
+        for share, table in (("sales", "trips"), ("sales&marketing", "münchen")):
+            admin.put_share(share)
+            admin.put_schema(share, "public")
+            admin.put_table(share, "public", table, location=location, access_modes=("url", "dir"), history_shared=True)
+            admin.grant("reader", share)
+        for name, value in environment.items():
+            patch.setenv(name, value)
+        process_services.cache_clear()
+        yield admin.issue_token("reader", lifetime_seconds=3600)[1]
+    process_services.cache_clear()
+
+
+def answer_of(name: str, text: str) -> dict[str, object]:
+    event = json.loads(text)
+    route = ROUTES.match(event["httpMethod"], event["requestContext"]["path"]).route
+    module, _, attribute = route.function.handler.rpartition(".")
+    answer = getattr(importlib.import_module(module), attribute)(event, object())
+    assert json.loads(json.dumps(answer)) == answer, "Lambda sends it as JSON"
+    return answer
+
+
+def body_of(name: str, answer) -> bytes:
+    """Of an answer that is gzipped exactly if that was accepted and there is something to zip."""
+    headers = json.loads(EVENTS[name])["headers"]
+    body = base64.b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"].encode()
+    zipped = answer["headers"].get("Content-Encoding") == "gzip"
+    assert zipped == answer["isBase64Encoded"] == (bool(body) and "gzip" in headers["Accept-Encoding"])
+    return gzip.decompress(body) if zipped else body
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_an_event_as_it_is_gets_an_error_in_the_protocols_form(name):
+    answer = answer_of(name, EVENTS[name])
+    assert answer["statusCode"] == UNKNOWN.get(name, 401)
+    body = body_of(name, answer)
+    if json.loads(EVENTS[name])["httpMethod"] == "HEAD":
+        assert body == b""
+    else:
+        assert list(json.loads(body)) == ["errorCode", "message"]
+        assert answer["headers"]["Content-Type"] == "application/json; charset=utf-8"
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed"), [("unknown_route_method", "GET"), ("unknown_route_head", "GET"), ("unknown_route", None)]
+)
+def test_a_wrong_method_is_told_the_right_ones(name, allowed):
+    assert answer_of(name, EVENTS[name])["headers"].get("Allow") == allowed
+
+
+@pytest.mark.parametrize("name", sorted(EVENTS.keys() - WITHOUT_TOKEN - UNKNOWN.keys()))
+def test_with_a_token_an_event_is_answered(name, token):
+    answer = answer_of(name, EVENTS[name].replace(PLACEHOLDER, token))
+    body = body_of(name, answer)
+    assert answer["statusCode"] == (501 if name in NOT_SERVED_YET else 200), body
+    if name.startswith("table_version"):
+        assert (answer["headers"]["Delta-Table-Version"], body) == ("0", b"")
+    elif "ndjson" in answer["headers"]["Content-Type"]:
+        assert [next(iter(json.loads(line))) for line in body.splitlines()[:2]] == ["protocol", "metaData"]
+    else:
+        assert isinstance(json.loads(body), dict)
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("query_table_json_predicate", 1),
+        ("query_table_plain", 2),
+        ("query_table_version", 2),
+        ("query_table_encoded_names", 2),
+        ("query_table_delta", 2),
+    ],
+)
+def test_a_query_lists_the_files_that_its_predicate_leaves(name, files, token):
+    body = body_of(name, answer_of(name, EVENTS[name].replace(PLACEHOLDER, token)))
+    assert len(body.splitlines()) == 2 + files

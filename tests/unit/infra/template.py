@@ -1,0 +1,46 @@
+"""`infra/template.yaml` as the tests look at it."""
+
+from pathlib import Path
+from typing import Any
+
+from cli.serve.routes import read_template
+
+PROJECT = Path(__file__).parents[3]
+TEMPLATE = read_template()
+RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
+
+
+def of_type(kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of all resources of a type, by their names."""
+    return {name: resource["Properties"] for name, resource in RESOURCES.items() if resource["Type"] == kind}
+
+
+FUNCTIONS = of_type("AWS::Serverless::Function")
+ROLES = of_type("AWS::IAM::Role")
+POLICIES = of_type("AWS::IAM::Policy")
+ALARMS = of_type("AWS::CloudWatch::Alarm")
+
+
+def ref(name: str) -> dict[str, str]:
+    return {"Ref": name}
+
+
+def arn(name: str) -> dict[str, list[str]]:
+    return {"Fn::GetAtt": [name, "Arn"]}
+
+
+def statements(document: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of a policy document: those that a condition may leave out are taken as there."""
+    return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in document["Statement"]]
+
+
+def actions(statement: dict[str, Any]) -> list[str]:
+    action = statement["Action"]
+    return [action] if isinstance(action, str) else action
+
+
+def statements_of(role: str) -> list[dict[str, Any]]:
+    """All that a role may do, by its own policies and by those that name it."""
+    own = [policy["PolicyDocument"] for policy in ROLES[role].get("Policies", [])]
+    shared = [policy["PolicyDocument"] for policy in POLICIES.values() if ref(role) in policy["Roles"]]
+    return [statement for document in own + shared for statement in statements(document)]
