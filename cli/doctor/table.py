@@ -15,7 +15,7 @@ from botocore.httpsession import URLLib3Session
 
 from cli.account import Account
 from cli.doctor.checks import CheckFailedError, Finding, NothingToCheckError, run_checks
-from core.catalog.model import Table
+from core.catalog.model import DIR_ACCESS, Table
 from core.delta.paths import object_key
 from core.delta.reader import judge
 from core.delta.tables import DeltaTables
@@ -116,6 +116,11 @@ class TableChecks:
             raise CheckFailedError(
                 f"the table is at version {table.version()}, its history is shared from {self._table.start_version} on",
                 "Give it a smaller start version, or wait for that version: until then nothing of it can be read.",
+            )
+        if DIR_ACCESS in self._table.access_modes and not self._table.directory_shared:
+            raise CheckFailedError(
+                "directory access shows the whole log, but the table does not share its whole history",
+                "Share the history from version 0 on, or take `dir` out of the table's access modes.",
             )
         features = sorted({*(protocol.reader_features or ()), *(protocol.writer_features or ())})
         described = f", features {', '.join(features)}" if features else ""

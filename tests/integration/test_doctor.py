@@ -253,6 +253,11 @@ def test_history_that_starts_later_than_the_table_is_found(provider, examine):
     assert "shared from 9 on" in assert_first_failure(findings, "log")["detail"]
 
 
+def test_directory_access_to_a_table_that_hides_history_is_found(provider, examine):
+    _, findings = examine(provider.add("hidden", provider.write_table("hidden"), access_modes=("url", "dir")))
+    assert "whole history" in assert_first_failure(findings, "log")["detail"]
+
+
 def test_a_prefix_with_characters_of_a_url_is_read(provider, examine):
     provider.write_table(quote("what?#no"))  # deltalake takes a URL, the catalog a location as it is
     _, findings = examine(provider.add("odd", f"s3://{NAME}/what?#no"))
