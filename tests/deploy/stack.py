@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import boto3
-
 from cli.embedded.environment import tool_python
 from cli.embedded.ministack import EmbeddedAws
+from tests.integration import iam
 from tests.server import ROOT
 
 INFRA = ROOT / "infra"
@@ -35,7 +34,8 @@ class Stack:
         return f"{self.aws.endpoint_url}/restapis/{self.resources['Api']}/{stage}/_user_request_"
 
     def client(self, service: str) -> Any:
-        return boto3.client(service, **self.aws.client_arguments())  # type: ignore[call-overload]
+        """Of the account's owner."""
+        return iam.client(self.aws, service)
 
 
 def sam(*arguments: str, folder: Path = INFRA, **environment: str) -> str:
@@ -65,7 +65,7 @@ def deploy(aws: EmbeddedAws, packages: Path, folder: Path) -> Stack:
         AWS_ACCESS_KEY_ID=aws.access_key_id,
         AWS_SECRET_ACCESS_KEY=aws.secret_access_key,
     )
-    cloudformation = boto3.client("cloudformation", **aws.client_arguments())
+    cloudformation = iam.client(aws, "cloudformation")
     (described,) = cloudformation.describe_stacks(StackName=NAME)["Stacks"]
     resources = cloudformation.describe_stack_resources(StackName=NAME)["StackResources"]
     return Stack(
