@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from infra import build
+
 ROOT = Path(__file__).parents[2]
 ROUTES = sorted(path.stem for path in (ROOT / "handlers").glob("*.py") if path.stem != "__init__")
-READ_LOGS = {"table_metadata", "query_table"}
+READ_LOGS = build.READ_TABLES
 NEVER_NEEDED = {"boto3", "pydantic", "pyarrow", "pandas", "pyspark", "typer", "moto"}
 
 PROGRAM = """
