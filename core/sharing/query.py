@@ -17,7 +17,6 @@ from core.catalog.model import URL_ACCESS, Table
 from core.delta.paths import object_key
 from core.delta.snapshot import Add, Snapshot
 from core.errors import InvalidParameterError, UnsupportedOperationError
-from core.pruning.hints import compile_hints
 from core.sharing.call import Observed
 from core.sharing.metadata import head_lines, table_headers
 from core.sharing.tables import SharedTables, require_history, require_started
@@ -75,17 +74,25 @@ def _check_against(table: Table, query: QueryRequest) -> None:
 
 
 def _chosen(snapshot: Snapshot, query: QueryRequest, observed: Observed) -> Iterator[Add]:
-    may_match = compile_hints(
-        query.json_predicate_hints,
-        schema_string=snapshot.metadata.schema_string,
-        partition_columns=snapshot.metadata.partition_columns,
-    )
     adds = snapshot.adds()
+    may_match = _compiled(query.json_predicate_hints, snapshot)
     if may_match is not None:
         adds = _pruned(adds, may_match, observed)
     # With a hint, a file's rows may be filtered away later, so counting them towards the limit could lose rows.
     hinted = bool(query.predicate_hints or query.json_predicate_hints)
     return adds if query.limit_hint is None or hinted else _limited(adds, query.limit_hint)
+
+
+def _compiled(hints: str | None, snapshot: Snapshot) -> Callable[[Mapping[str, str | None]], bool] | None:
+    if not hints:
+        return None
+    from core.pruning.hints import compile_hints  # not at a cold start: most queries come without a hint
+
+    return compile_hints(
+        hints,
+        schema_string=snapshot.metadata.schema_string,
+        partition_columns=snapshot.metadata.partition_columns,
+    )
 
 
 def _pruned(
