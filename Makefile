@@ -54,7 +54,8 @@ build: | $(UV) ## Build the functions' packages, print their sizes, and import e
 package: $(DIST)/.built
 	@cp -R $(DIST)/$(PACKAGES_FOR)/$(PACKAGE)/. "$(FOLDER)"
 
-$(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py')
+# Folders too: one is newer than the packages when a file was removed from it.
+$(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
 	@$(MAKE) --no-print-directory build
 
 .PHONY: bench-sign

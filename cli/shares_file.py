@@ -27,7 +27,7 @@ from cli import yaml_lines
 from cli.errors import CommandError
 from cli.yaml_lines import Document, Place
 from core.catalog import names
-from core.catalog.admin.checks import MAX_PROPERTIES, MAX_STALENESS_SECONDS
+from core.catalog.admin.checks import KMS_KEY_ARN, MAX_PROPERTIES, MAX_STALENESS_SECONDS
 from core.storage.location import InvalidLocationError, S3Location
 
 CURRENT_VERSION = 1
@@ -35,7 +35,6 @@ MAX_BYTES = 4 * 1024 * 1024
 MAX_LONG = 2**63 - 1
 ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/[\w+=,.@/-]+")
 # A key's own ARN: IAM does not take an alias for it.
-KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+")
 ID = re.compile(r"[!-~]{1,128}")
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
 

@@ -14,7 +14,8 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from core.sharing.call import Observed
 
 NAMESPACE = "Sluice"
-SERVICE = "sluice"
+# Of each stack its own, because their metrics meet in one namespace.
+SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "sluice")
 
 logger = Logger(service=SERVICE)
 

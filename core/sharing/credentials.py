@@ -73,7 +73,9 @@ def _location_within(table: Table, asked: str) -> S3Location:
     roots = [S3Location.parse(root) for root in (table.location, *table.auxiliary_locations)]
     if location in roots:
         return location
-    resolved = location.resolved()
-    if not any(root.covers(resolved) for root in roots):
-        raise InvalidParameterError(OUTSIDE)
-    return resolved
+    # Resolved; or as it stands, for tables whose own location has doubled slashes. A `..` is only ever resolved.
+    literal = [] if {".", ".."} & set(location.prefix.split("/")) else [location]
+    for wanted in (location.resolved(), *literal):
+        if any(root.covers(wanted) for root in roots):
+            return wanted
+    raise InvalidParameterError(OUTSIDE)

@@ -102,7 +102,7 @@ def test_the_fallback_function_answers_what_no_route_takes(stack: Stack) -> None
 # Not their logs: the emulator asks for a right on the group's ARN, where AWS asks for one on what is below it.
 CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
 LISTS = {CATALOG}
-OPENS = {CATALOG, INDEX, STORAGE}
+OPENS = {CATALOG, STORAGE}
 MAY: dict[str, set[str]] = {
     "ListShares": LISTS,
     "GetShare": LISTS,
@@ -113,8 +113,8 @@ MAY: dict[str, set[str]] = {
     "QueryStatus": LISTS,
     "TableVersion": OPENS,
     "TableMetadata": OPENS,
-    "QueryTable": OPENS,
-    "TableChanges": OPENS,
+    "QueryTable": {CATALOG, INDEX, STORAGE},
+    "TableChanges": LISTS,
     "TemporaryTableCredentials": {CATALOG, STORAGE},
     "UnknownRoute": set(),
 }

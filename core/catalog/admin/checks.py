@@ -11,6 +11,8 @@ MAX_PROPERTIES = 50
 MAX_TOKEN_SECONDS = 10 * 365 * 24 * 3600
 MAX_STALENESS_SECONDS = 24 * 3600
 
+# A key by its ARN alone: it stands in the policy of the credentials that are handed out, where `*` would be any key.
+KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+", re.ASCII)
 _ID = re.compile(r"[!-~]{1,128}")
 
 
@@ -54,6 +56,8 @@ def check_table(table: Table) -> None:
         kms_key=table.kms_key_arn,
         **locations,
     )
+    if table.kms_key_arn is not None and not KMS_KEY_ARN.fullmatch(table.kms_key_arn):
+        raise InvalidEntryError(f"not the ARN of a KMS key: {table.kms_key_arn!a}")
     if not table.location:
         raise InvalidEntryError("a table must have a location")
     if not table.access_modes or not set(table.access_modes) <= {URL_ACCESS, DIR_ACCESS}:

@@ -72,7 +72,7 @@ def test_a_table_keeps_everything_it_is_given(world):
         "role_arn": "arn:aws:iam::1:role/r",
         "external_id": "external",
         "region": "eu-west-1",
-        "kms_key_arn": "arn:aws:kms:eu-west-1:1:key/k",
+        "kms_key_arn": "arn:aws:kms:eu-west-1:111122223333:key/k",
     }
     written = world.admin.put_table("sales", "default", "Trips", table_id="table-id", **arguments)
     table = world.admin.table("SALES", "DEFAULT", "TRIPS")
@@ -198,6 +198,7 @@ def test_what_does_not_exist_is_told_and_nothing_is_written(world, act):
         lambda admin: admin.put_table("sales", "schema", "new", location="s3://b/k", start_version=-1),
         lambda admin: admin.put_table("sales", "schema", "new", location="s3://b/k", staleness_seconds=-1),
         lambda admin: admin.put_table("sales", "schema", "new", location="s3://b/k", staleness_seconds=float("nan")),
+        lambda admin: admin.put_table("sales", "schema", "new", location="s3://b/k", kms_key_arn="*"),
         lambda admin: admin.put_recipient("a\nb"),
         lambda admin: admin.put_recipient("new", comment="\ud800"),
     ],

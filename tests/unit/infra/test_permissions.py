@@ -26,10 +26,10 @@ BEYOND_LOG_AND_TRACES = {
     "ListTables": CATALOG,
     "ListAllTables": CATALOG,
     "GetTable": CATALOG,
-    "TableVersion": CATALOG | INDEX | STORAGE,
-    "TableMetadata": CATALOG | INDEX | STORAGE,
+    "TableVersion": CATALOG | STORAGE,
+    "TableMetadata": CATALOG | STORAGE,
     "QueryTable": CATALOG | INDEX | STORAGE,
-    "TableChanges": CATALOG | INDEX | STORAGE,
+    "TableChanges": CATALOG,
     "QueryStatus": CATALOG,
     "TemporaryTableCredentials": CATALOG | STORAGE,
     "UnknownRoute": set(),
@@ -41,6 +41,9 @@ def resource_name(resource) -> str:
     match resource:
         case {"Ref": name} | {"Fn::GetAtt": [name, "Arn"]}:
             return name
+        case {"Fn::If": ["OwnCatalog", own, {"Fn::Sub": existing}]}:
+            assert existing.endswith(":table/${ExistingCatalogTable}")
+            return resource_name(own)
     return resource
 
 

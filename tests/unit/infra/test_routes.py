@@ -80,6 +80,9 @@ def test_the_endpoint_is_the_stage_and_a_custom_domain_keeps_its_path():
     assert RESOURCES["DomainMapping"]["Properties"]["BasePath"] == ref("Prefix")
 
 
+POWERTOOLS_VARIABLES = {"POWERTOOLS_LOG_LEVEL", "POWERTOOLS_SERVICE_NAME"}
+
+
 def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
     read = set()
 
@@ -89,7 +92,7 @@ def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
             return default
 
     Settings.from_environment(Environment())
-    assert set(TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]) <= read | {"POWERTOOLS_LOG_LEVEL"}
+    assert set(TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]) <= read | POWERTOOLS_VARIABLES
 
 
 def test_the_lifetime_of_urls_has_the_limits_of_the_functions():
@@ -97,9 +100,19 @@ def test_the_lifetime_of_urls_has_the_limits_of_the_functions():
     assert (parameter["MinValue"], parameter["MaxValue"]) == (MIN_URL_SECONDS, MAX_URL_SECONDS)
 
 
+def test_api_gateway_knows_the_account_before_its_logging_role_is_set():
+    """As CloudFormation demands in an account that never had a resource of API Gateway."""
+    resources = TEMPLATE["Resources"]
+    assert resources["Api"]["DependsOn"] == "ApiGatewayAccount"
+    first = resources[resources["ApiGatewayAccount"]["DependsOn"]]
+    assert first["Type"] == "AWS::ApiGateway::ApiKey"
+    assert first["Condition"] == resources["ApiGatewayAccount"]["Condition"]
+    assert first["Properties"]["Enabled"] is False
+
+
 def test_the_dashboard_shows_metrics_that_the_functions_write():
     source = (PROJECT / "core" / "runtime" / "observability.py").read_text()
-    body = of_type("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
+    body, _ = of_type("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
     shown = {"Latency", "Errors", "FilesListed", "FilesPruned", "UrlsSigned"}
     for metric in shown:
         assert f'"{metric}' in body.replace("\\", "")

@@ -131,8 +131,10 @@ def test_there_are_alarms_for_errors_for_slowness_and_for_throttling():
 def test_a_bucket_owners_role_needs_the_external_id_and_only_reads():
     template = read_template(PROJECT / "infra" / "storage-role.yaml")
     role = template["Resources"]["StorageRole"]["Properties"]
-    (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-    assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": ref("ExternalId")}}
+    trusted = list(statements(role["AssumeRolePolicyDocument"]))
+    assert [trust["Principal"]["AWS"] for trust in trusted] == [ref("ServerRoleArns"), ref("AdminArns")]
+    for trust in trusted:
+        assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": ref("ExternalId")}}
     assert "Default" not in template["Parameters"]["ExternalId"]
     (policy,) = role["Policies"]
     allowed = [action for statement in statements(policy["PolicyDocument"]) for action in actions(statement)]

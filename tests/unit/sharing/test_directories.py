@@ -101,6 +101,11 @@ def test_a_location_that_is_the_tables_or_below_is_opened_alone_and_echoed_as_as
     assert provider.answer(asked)[0]["credentials"]["location"] == asked
 
 
+def test_a_table_whose_own_location_has_doubled_slashes_is_opened_below_it_as_well(provider: Provider) -> None:
+    table = replace(TABLE, location="s3://bucket/a//b")
+    assert provider.opened("s3://bucket/a//b/_delta_log", table) == "arn:aws:s3:::bucket/a//b/_delta_log/*"
+
+
 @pytest.mark.parametrize(
     "asked",
     [
