@@ -24,6 +24,8 @@ class Settings:
     catalog_cache_seconds: float = 5.0
     storage_role_arn: str | None = None
     storage_external_id: str | None = None
+    staleness_seconds: float = 0.0
+    """The staleness that every table accepts; one may accept more."""
     url_seconds: int = MAX_URL_SECONDS
     region: str = "us-east-1"
     s3_endpoint_url: str | None = None
@@ -37,6 +39,7 @@ class Settings:
         return cls(
             catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
             catalog_cache_seconds=_number(environment, "SLUICE_CATALOG_CACHE_SECONDS", 5),
+            staleness_seconds=_number(environment, "SLUICE_STALENESS_SECONDS", 0),
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,
             storage_external_id=get("SLUICE_STORAGE_EXTERNAL_ID") or None,
             url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),

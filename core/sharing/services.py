@@ -57,7 +57,8 @@ class Services:
                 from core.sharing.tables import SharedTables
                 from core.storage.session import Storage
 
-                self._tables = SharedTables(Storage.connect(self._settings, self._session), DeltaTables())
+                storage = Storage.connect(self._settings, self._session)
+                self._tables = SharedTables(storage, DeltaTables(), self._settings.staleness_seconds)
             return self._tables
 
     @property

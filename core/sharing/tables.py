@@ -15,6 +15,7 @@ from core.storage.session import Storage, StorageSession
 class SharedTables:
     storage: Storage
     delta: DeltaTables
+    staleness_seconds: float = 0.0
 
     def open(self, table: Table) -> StorageSession:
         return self.storage.open(
@@ -27,7 +28,7 @@ class SharedTables:
     def version(self, table: Table, starting_timestamp: str | None) -> int:
         """The latest version, or the earliest one at or after a timestamp."""
         if starting_timestamp is None:
-            return self.delta.latest_version(self.open(table), staleness_seconds=table.staleness_seconds)
+            return self.delta.latest_version(self.open(table), staleness_seconds=self._staleness(table))
         require_history(table)
         timestamp = parse_timestamp(starting_timestamp, field="startingTimestamp")
         version = self.delta.version_at_or_after(self.open(table), timestamp)
@@ -49,10 +50,13 @@ class SharedTables:
             storage,
             version=version,
             timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
-            staleness_seconds=table.staleness_seconds,
+            staleness_seconds=self._staleness(table),
         )
         require_started(table, snapshot.version)
         return snapshot
+
+    def _staleness(self, table: Table) -> float:
+        return max(table.staleness_seconds, self.staleness_seconds)
 
 
 def require_history(table: Table) -> None:
