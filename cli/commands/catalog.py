@@ -16,10 +16,20 @@ if TYPE_CHECKING:
 SIGNS = {"add": ("+", "green"), "update": ("~", "yellow"), "remove": ("-", "red")}
 
 
-def init(context: typer.Context, as_json: Json = False) -> None:
+def init(
+    context: typer.Context,
+    rotate_keys: Annotated[
+        bool,
+        typer.Option("--rotate-keys", help="Make a new key that signs page tokens; those of the last key stay good."),
+    ] = False,
+    as_json: Json = False,
+) -> None:
     """Create the catalog's DynamoDB table, unless it is there."""
     account = account_of(context)
-    account.admin().create_catalog()
+    admin = account.admin()
+    admin.create_catalog()
+    if rotate_keys:
+        admin.rotate_signing_keys()
     catalog = account.settings.catalog_table
     document = {"catalog": catalog, "region": account.region}
     Output(as_json=as_json).done(f"The catalog '{catalog}' in {account.region} is ready.", document)

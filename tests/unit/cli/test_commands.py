@@ -9,6 +9,7 @@ import pytest
 
 from cli.account import Account
 from cli.main import run
+from core.catalog import items
 from core.catalog.reader import Catalog
 from core.errors import UnauthenticatedError
 
@@ -34,6 +35,17 @@ class Terminal(io.StringIO):
 def test_init_can_be_repeated(sluice):
     assert sluice("init", "--json").json == {"catalog": "sluice-catalog", "region": "eu-central-1"}
     assert sluice("init").code == 0
+
+
+def test_init_makes_a_new_key_for_page_tokens_only_if_asked(sluice, catalog):
+    def newest_key() -> bytes:
+        return items.to_signing_keys(catalog._store.get([items.SIGNING_KEYS])[items.SIGNING_KEYS])[0].secret
+
+    first = newest_key()
+    assert sluice("init").code == 0
+    assert newest_key() == first
+    assert sluice("init", "--rotate-keys").code == 0
+    assert newest_key() != first
 
 
 def test_everything_that_is_added_is_listed_and_shown(sluice, filled):
