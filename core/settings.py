@@ -26,6 +26,8 @@ class Settings:
     storage_external_id: str | None = None
     staleness_seconds: float = 0.0
     """The staleness that every table accepts; one may accept more."""
+    snapshot_cache_mb: float = 128.0
+    """How much of the snapshots that it served last a process keeps in memory."""
     url_seconds: int = MAX_URL_SECONDS
     region: str = "us-east-1"
     s3_endpoint_url: str | None = None
@@ -40,6 +42,7 @@ class Settings:
             catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
             catalog_cache_seconds=_number(environment, "SLUICE_CATALOG_CACHE_SECONDS", 5),
             staleness_seconds=_number(environment, "SLUICE_STALENESS_SECONDS", 0),
+            snapshot_cache_mb=_number(environment, "SLUICE_SNAPSHOT_CACHE_MB", 128),
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,
             storage_external_id=get("SLUICE_STORAGE_EXTERNAL_ID") or None,
             url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),
@@ -57,5 +60,6 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        raise InvalidSettingError(f"{name} is {text!r}, which is not a number of seconds.")
+        unit = "megabytes" if name.endswith("_MB") else "seconds"
+        raise InvalidSettingError(f"{name} is {text!r}, which is not a number of {unit}.")
     return number

@@ -1,14 +1,21 @@
-"""GET …/tables/{table}/changes: the change data feed. Not served yet."""
+"""GET …/tables/{table}/changes: the change data feed of a range of versions."""
 
+from core.api.changes import ChangesRequest, asked_max_files
 from core.api.response import Response
-from core.errors import NotImplementedYetError
 from core.runtime.function import function
+from core.sharing.answers import Asked
 from core.sharing.call import Call
+from core.sharing.changes import answer_changes, require_change_feed
 
 
 def handle(call: Call) -> Response:
-    call.find_table().require()
-    raise NotImplementedYetError("The change data feed is not supported by this server yet.")
+    access = call.find_table()
+    max_files = asked_max_files(call.request)
+    table = access.require()
+    require_change_feed(table)
+    asked = Asked.of(call.request, call.observed)
+    changes = ChangesRequest.of(call.request)
+    return answer_changes(call.services.tables, table, changes, asked, ends=max_files is not None)
 
 
-lambda_handler = function("table_changes", handle)
+lambda_handler = function("table_changes", handle, opens_tables=True)

@@ -22,10 +22,11 @@ from cli.embedded.environment import find_uv
 ROOT = Path(__file__).parents[1]
 SOURCES = ("core", "handlers")
 
-# Each package with the dependencies of the project that it does without. Functions use botocore alone (decision 0002).
-PACKAGES = {"thin": ("boto3", "pydantic", "deltalake", "arro3-io"), "full": ("boto3", "pydantic")}
+# Each package with the dependencies of the project that it does without. Functions use botocore alone (decision 0002),
+# and deltalake judges tables for the command only.
+PACKAGES = {"thin": ("boto3", "pydantic", "deltalake", "arro3-io"), "full": ("boto3", "pydantic", "deltalake")}
 # The handlers of the full package; all others are in the thin one.
-READ_TABLES = frozenset({"query_table", "table_metadata"})
+READ_TABLES = frozenset({"query_table", "table_changes", "table_metadata"})
 
 LAMBDA_PYTHON = "3.13"
 PLATFORMS = {

@@ -14,7 +14,12 @@ from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.model import Table
 
-SIGNS = {Status.PASSED: ("✓", "green"), Status.FAILED: ("✗", "red"), Status.NOT_RUN: ("-", "dim")}
+SIGNS = {
+    Status.PASSED: ("✓", "green"),
+    Status.WARNED: ("!", "yellow"),
+    Status.FAILED: ("✗", "red"),
+    Status.NOT_RUN: ("-", "dim"),
+}
 
 
 def doctor(
@@ -27,7 +32,8 @@ def doctor(
     """Check the account, the catalog and the tables, and say what to do for each failure.
 
     The account: region, clock, credentials, catalog. If these pass, each table: location, bucket, role, log, features,
-    signed-url (one of its files is really opened). Exit code 1 if anything failed.
+    paths, signed-url (one of its files is really opened), judge (deltalake must read the same of its log). Exit code 1
+    if anything failed; a warning is none.
 
     Example: sluice doctor sales.retail.orders
     """
@@ -45,12 +51,18 @@ def doctor(
 
 
 def require_passed(tables: Iterable[Table], account: Account, output: Output, *, otherwise: str) -> None:
-    """Run the tables' checks before they are added; if any fails, show it and refuse with the sentence `otherwise`."""
+    """Run the tables' checks before they are added, and show what is doubtful.
+
+    If any fails, show it too and refuse with the sentence `otherwise`.
+    """
     from cli.doctor.table import check_tables
 
-    failed = [finding for finding in check_tables(tables, account) if finding.status is Status.FAILED]
-    for finding in failed if not output.as_json else ():
-        show_finding(finding, output.note)
+    failed = []
+    for finding in check_tables(tables, account):
+        if finding.status is Status.FAILED:
+            failed.append(finding)
+        if finding.status is Status.WARNED or (finding.status is Status.FAILED and not output.as_json):
+            show_finding(finding, output.note)
     if failed:
         raise CommandError(otherwise, details={"findings": [asdict(finding) for finding in failed]})
 

@@ -53,7 +53,8 @@ def add_table(
         list[str] | None, typer.Option("--access-mode", help="url, dir or both; url if not given.")
     ] = None,
     auxiliary_locations: Annotated[
-        list[str] | None, typer.Option("--auxiliary-location", help="May be given several times.")
+        list[str] | None,
+        typer.Option("--auxiliary-location", help="Another folder with files of it (a shallow clone has); repeatable."),
     ] = None,
     staleness_seconds: Annotated[
         float, typer.Option("--staleness", min=0, help="Seconds for which a version may be served unasked.")

@@ -1,1 +1,1 @@
-"""`sluice doctor`: named checks, each passed, failed or not run, with what to do for each failure."""
+"""`sluice doctor`: named checks, each passed, warned, failed or not run, with what to do."""

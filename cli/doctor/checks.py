@@ -1,13 +1,13 @@
-"""What a check is: a function that says what it found, or raises why it failed.
+"""What a check is: a function that says what it found, or raises why it failed or what is doubtful.
 
 The checks of one subject build on each other: after the first failure the rest is not run, because its findings
-would only be consequences.
+would only be consequences. A warning stops nothing.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -17,6 +17,7 @@ from core.errors import SharingError
 
 class Status(StrEnum):
     PASSED = "passed"
+    WARNED = "warned"
     FAILED = "failed"
     NOT_RUN = "not run"
 
@@ -30,11 +31,23 @@ class Finding:
     remedy: str | None = None
 
 
-class CheckFailedError(Exception):
+class NotPassedError(Exception):
+    status: ClassVar[Status]
+
     def __init__(self, detail: str, remedy: str) -> None:
         super().__init__(detail)
         self.detail = detail
         self.remedy = remedy
+
+
+class CheckFailedError(NotPassedError):
+    status = Status.FAILED
+
+
+class CheckWarnedError(NotPassedError):
+    """Something that the provider should know, and that keeps nobody from reading."""
+
+    status = Status.WARNED
 
 
 class NothingToCheckError(Exception):
@@ -59,8 +72,8 @@ def _run(subject: str, name: str, check: Callable[[], str]) -> Finding:
         return Finding(subject, name, Status.PASSED, check())
     except NothingToCheckError as error:
         return Finding(subject, name, Status.NOT_RUN, str(error))
-    except CheckFailedError as error:
-        return Finding(subject, name, Status.FAILED, error.detail, error.remedy)
+    except NotPassedError as error:
+        return Finding(subject, name, error.status, error.detail, error.remedy)
     except SharingError as error:
         remedy = "Recipients are told the same: mend the table, or share one that this server supports."
         return Finding(subject, name, Status.FAILED, error.message, remedy)

@@ -1,6 +1,7 @@
-"""The lines of an answer in parquet format: protocol, metaData, file, endStreamAction.
+"""The lines of an answer, in parquet and in delta format.
 
-Each line is one JSON object with its line end. `file_line` runs once per file, so it is one dictionary and one dump.
+Each line is one JSON object with its line end; in delta format it wraps the log's own action. Files come by the
+million, so the line of each is one dictionary and one dump.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,36 +11,28 @@ import orjson
 
 from core.api.json import dumps
 
-PROTOCOL_LINE = b'{"protocol":{"minReaderVersion":1}}\n'
+PARQUET_PROTOCOL_LINE = b'{"protocol":{"minReaderVersion":1}}\n'
+READER_FEATURES_VERSION = 3
+WRITER_FEATURES_VERSION = 7
 
 
-def metadata_line(
-    *,
-    table_id: str,
-    name: str | None,
-    description: str | None,
-    provider: str,
-    schema_string: str,
-    partition_columns: Sequence[str],
-    configuration: Mapping[str, str],
-    size: int,
-    num_files: int,
-    directory: Mapping[str, Any] | None = None,
+def parquet_metadata_line(
+    action: Mapping[str, Any], *, configuration: Mapping[str, str], beside: Mapping[str, Any]
 ) -> bytes:
-    """`directory`: what a client must know to read the table's directory itself, where it may."""
-    metadata: dict[str, Any] = {"id": table_id}
-    if name is not None:
-        metadata["name"] = name
-    if description is not None:
-        metadata["description"] = description
-    metadata |= directory or {}
-    metadata["format"] = {"provider": provider}
-    metadata["schemaString"] = plain_schema(schema_string)
-    metadata["configuration"] = dict(configuration)
-    metadata["partitionColumns"] = list(partition_columns)
-    metadata["size"] = size
-    metadata["numFiles"] = num_files
+    """`action`: the log's own; `beside`: version, size and the like."""
+    named = {field: action[field] for field in ("id", "name", "description", "partitionColumns") if field in action}
+    metadata = {
+        **named,
+        **beside,
+        "format": {"provider": action["format"]["provider"]},
+        "schemaString": plain_schema(action["schemaString"]),
+        "configuration": configuration,
+    }
     return dumps({"metaData": metadata}) + b"\n"
+
+
+def delta_metadata_line(action: Mapping[str, Any], *, beside: Mapping[str, Any]) -> bytes:
+    return dumps({"metaData": {**beside, "deltaMetadata": action}}) + b"\n"
 
 
 def plain_schema(schema_string: str) -> str:
@@ -47,14 +40,32 @@ def plain_schema(schema_string: str) -> str:
     schema = orjson.loads(schema_string)
     hidden = False
     for column in schema["fields"]:
-        metadata = column.get("metadata") or {}
-        shown = {"comment": metadata["comment"]} if "comment" in metadata else {}
+        metadata = column.get("metadata", {})
+        shown = {"comment": metadata["comment"]} if isinstance(metadata, dict) and "comment" in metadata else {}
         hidden = hidden or shown != metadata
         column["metadata"] = shown
     return orjson.dumps(schema).decode() if hidden else schema_string
 
 
-def file_line(
+def delta_protocol_line(
+    min_reader_version: int,
+    min_writer_version: int,
+    reader_features: Sequence[str],
+    writer_features: Sequence[str],
+    version: int | None = None,
+) -> bytes:
+    protocol: dict[str, Any] = {"minReaderVersion": min_reader_version, "minWriterVersion": min_writer_version}
+    # Clients take a list where there may be none as an error, and the lack of one where there must be one too.
+    if min_reader_version == READER_FEATURES_VERSION:
+        protocol["readerFeatures"] = reader_features
+    if min_writer_version == WRITER_FEATURES_VERSION:
+        protocol["writerFeatures"] = writer_features
+    beside = {} if version is None else {"version": version}
+    return dumps({"protocol": {**beside, "deltaProtocol": protocol}}) + b"\n"
+
+
+def parquet_file_line(
+    kind: str,
     url: str,
     file_id: str,
     partition_values: Mapping[str, str | None],
@@ -64,6 +75,7 @@ def file_line(
     version: int | None,
     timestamp: int | None,
 ) -> bytes:
+    """`kind`: `file` in a snapshot; `add`, `remove` or `cdf` among changes."""
     file: dict[str, Any] = {"url": url, "id": file_id, "partitionValues": partition_values, "size": size}
     if stats is not None:
         file["stats"] = stats
@@ -71,6 +83,27 @@ def file_line(
     if version is not None:
         file["version"] = version
         file["timestamp"] = timestamp
+    return dumps({kind: file}) + b"\n"
+
+
+def delta_file_line(
+    kind: str,
+    action: Mapping[str, Any],
+    file_id: str,
+    deletion_vector_file_id: str | None,
+    expiration_timestamp: int,
+    version: int | None,
+    timestamp: int | None,
+) -> bytes:
+    """`kind`: the log's name of the action: `add`, `remove` or `cdc`."""
+    file: dict[str, Any] = {"id": file_id}
+    if deletion_vector_file_id is not None:
+        file["deletionVectorFileId"] = deletion_vector_file_id
+    if version is not None:
+        file["version"] = version
+        file["timestamp"] = timestamp
+    file["expirationTimestamp"] = expiration_timestamp
+    file["deltaSingleAction"] = {kind: action}
     return dumps({"file": file}) + b"\n"
 
 

@@ -19,3 +19,8 @@ class MetadataRequest:
         if version is not None and version < 0:
             raise InvalidParameterError("version cannot be negative.")
         return cls(version, timestamp)
+
+    @property
+    def travels(self) -> bool:
+        """Whether it asks for anything but the latest version, which needs history sharing."""
+        return self.version is not None or self.timestamp is not None

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from core.api.body import INT32_MAX, Body
 from core.errors import InvalidParameterError
 
+MAX_FILES_NOT_POSITIVE = "maxFiles must be positive."
+
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
@@ -18,6 +20,7 @@ class QueryRequest:
     timestamp: str | None = None
     starting_version: int | None = None
     ending_version: int | None = None
+    include_historical_protocol: bool = False
     max_files: int | None = None
     page_token: str | None = None
     include_refresh_token: bool = False
@@ -40,6 +43,7 @@ def parse_query(body: bytes, *, async_query: bool) -> QueryRequest:
         timestamp=fields.text("timestamp"),
         starting_version=fields.number("startingVersion"),
         ending_version=fields.number("endingVersion"),
+        include_historical_protocol=fields.flag("includeHistoricalProtocol"),
         max_files=fields.number("maxFiles", largest=INT32_MAX),
         page_token=fields.text("pageToken"),
         include_refresh_token=fields.flag("includeRefreshToken"),
@@ -60,7 +64,7 @@ def _check(query: QueryRequest, *, async_query: bool) -> None:
         ),
         (_negative(query.version), "table version cannot be negative."),
         (_negative(query.starting_version), "startingVersion cannot be negative."),
-        (query.max_files is not None and query.max_files <= 0, "maxFiles must be positive."),
+        (query.max_files is not None and query.max_files <= 0, MAX_FILES_NOT_POSITIVE),
         (
             query.travels and query.include_refresh_token,
             "includeRefreshToken cannot be used when querying a specific version.",
@@ -77,6 +81,12 @@ def _check(query: QueryRequest, *, async_query: bool) -> None:
     for broken, message in rules:
         if broken:
             raise InvalidParameterError(message)
+
+
+def refuse_page_token(token: str | None) -> None:
+    """None is handed out yet, so any is somebody else's."""
+    if token is not None:
+        raise InvalidParameterError(f"Error decoding the page token: {token[:100]}.")
 
 
 def _negative(number: int | None) -> bool:

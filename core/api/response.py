@@ -13,6 +13,8 @@ from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedErro
 JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
 VERSION_HEADER = "Delta-Table-Version"
+# Lines leave in blocks of about this size: one per file would cost more in calls than in bytes.
+BLOCK_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)
@@ -27,8 +29,22 @@ def json_response(document: Any, *, status: int = 200, headers: dict[str, str] |
 
 
 def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str]) -> Response:
-    """`lines` carry their own line ends, so that they can be passed on in larger blocks."""
-    return Response(200, {"Content-Type": NDJSON, **headers}, iter(lines))
+    """`lines` carry their own line ends."""
+    return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines))
+
+
+def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
+    block: list[bytes] = []
+    size = 0
+    for line in lines:
+        block.append(line)
+        size += len(line)
+        if size >= BLOCK_BYTES:
+            yield b"".join(block)
+            block.clear()
+            size = 0
+    if block:
+        yield b"".join(block)
 
 
 def error_response(error: SharingError, *, request_id: str = "") -> Response:

@@ -1,15 +1,160 @@
-"""Which tables this server can read: those of Delta reader version 1."""
+"""The reader features of Delta that this server knows, and what each asks of a client.
 
-from core.delta.snapshot import Protocol
-from core.errors import UnsupportedOperationError
+A feature that is *active* in a snapshot changes how its files are to be read; one that the protocol merely allows does
+not. An answer in delta format lists the active ones in its protocol, so a client that does not know one can refuse the
+table by itself. Those that would make it read wrong rows if it did not, it must have named beforehand.
+"""
 
-READER_VERSION = 1
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import orjson
+
+from core.delta.snapshot import Metadata, Protocol
+from core.errors import MalformedRequestError, UnsupportedOperationError
+
+DELETION_VECTORS = "deletionVectors"
+COLUMN_MAPPING = "columnMapping"
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+MAX_READER_VERSION = 3
+CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 
 
-def check_readable(protocol: Protocol) -> None:
-    if protocol.min_reader_version != READER_VERSION:
-        features = f" ({', '.join(protocol.reader_features)})" if protocol.reader_features else ""
+class Feature(NamedTuple):
+    plain: bool
+    """Whether its files can be read as plain Parquet, with the table's schema. Elsewhere only delta format is right."""
+    named: bool = False
+    """Whether a client must name it in `readerfeatures` to be given a snapshot where it is active."""
+    mark: str | None = None
+    """The type, or the key of a column's metadata, by which a schema shows that it is active."""
+    property: tuple[str, str] | None = None
+    """The table property and its value that switch it on. Spark refuses a table with them and without the feature."""
+
+
+TYPE_WIDENING = Feature(plain=True, mark="delta.typeChanges", property=("delta.enableTypeWidening", "true"))
+VARIANT = Feature(plain=False, mark="variant")
+# The Python client's kernel fails on a shredded file, and not on the protocol.
+SHREDDING = Feature(plain=False, named=True, mark="variant", property=("delta.enableVariantShredding", "true"))
+
+# What is readable as plain Parquet was tried with the published Python client. It reads widened columns right in both
+# formats. Columns without time zone, and variants, it reads in delta format and refuses in parquet format; Spark reads
+# the former in both.
+FEATURES: Mapping[str, Feature] = {
+    DELETION_VECTORS: Feature(plain=False, named=True, property=("delta.enableDeletionVectors", "true")),
+    COLUMN_MAPPING: Feature(plain=False, named=True),
+    "timestampNtz": Feature(plain=True, mark="timestamp_ntz"),
+    "typeWidening": TYPE_WIDENING,
+    "typeWidening-preview": TYPE_WIDENING,
+    "variantType": VARIANT,
+    "variantType-preview": VARIANT,
+    "variantShredding": SHREDDING,
+    "variantShredding-preview": SHREDDING,
+    # For those who read checkpoints or delete files: no client of a share does.
+    "v2Checkpoint": Feature(plain=True, property=("delta.checkpointPolicy", "v2")),
+    "vacuumProtocolCheck": Feature(plain=True),
+}
+MARKS = frozenset(feature.mark for feature in FEATURES.values() if feature.mark)
+
+
+def check_readable(protocol: Protocol, metadata: Metadata) -> None:
+    """Refuses a table that this server cannot read right, and says why."""
+    reader, writer = protocol.min_reader_version, protocol.min_writer_version
+    if reader < 1:
+        raise MalformedRequestError(f"The table's protocol version ({reader},{writer}) is not valid.")
+    if reader > MAX_READER_VERSION:
         raise UnsupportedOperationError(
-            f"The table needs Delta reader version {protocol.min_reader_version}{features}, "
-            "which this server does not support yet."
+            f"Delta protocol version ({reader},{writer}) is too new for this server, which reads tables of "
+            f"reader version {MAX_READER_VERSION} and below."
         )
+    if CATALOG_MANAGED.intersection(protocol.reader_features):
+        raise UnsupportedOperationError(
+            "The table is managed by a catalog, which alone knows its latest version: it cannot be shared from its "
+            "files."
+        )
+    unknown = [name for name in protocol.reader_features if name not in FEATURES]
+    if unknown:
+        raise UnsupportedOperationError(
+            f"The table needs the Delta reader feature {', '.join(unknown)}, which this server does not support."
+        )
+    mode = column_mapping_mode(metadata)
+    allowed = reader == 2 or COLUMN_MAPPING in protocol.reader_features
+    if mode not in ("none", "name", "id") or (mode != "none" and not allowed):
+        raise MalformedRequestError("The table's column mapping is not one that its protocol allows.")
+
+
+def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors: bool) -> frozenset[str]:
+    """What a reader of these files must know. `deletion_vectors`: whether any of them has one."""
+    marks = _marks(metadata.schema_string)
+    active = {name for name in protocol.reader_features if FEATURES[name].mark in marks}
+    if column_mapping_mode(metadata) != "none":
+        active.add(COLUMN_MAPPING)
+    if deletion_vectors:
+        active.add(DELETION_VECTORS)
+    return frozenset(active)
+
+
+def enabled_features(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
+    """What the table's properties switch on, be it active yet or not."""
+    properties = {(name, value.lower()) for name, value in metadata.configuration.items()}
+    return frozenset(name for name in protocol.reader_features if FEATURES[name].property in properties)
+
+
+def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
+    """The protocol as clients get it: without the reader features that are not needed to read what goes with it.
+
+    A client refuses a feature that it does not know, needed or not. Features for writers alone stay: clients that only
+    read look none of them up but those that a property asks for.
+    """
+    dropped = {name for name in protocol.reader_features if name not in needed}
+    return replace(
+        protocol,
+        reader_features=tuple(name for name in protocol.reader_features if name not in dropped),
+        writer_features=tuple(name for name in protocol.writer_features if name not in dropped),
+    )
+
+
+def covering(first: Protocol, last: Protocol) -> Protocol:
+    """A protocol under which everything can be read that either of two allows."""
+    return Protocol(
+        max(first.min_reader_version, last.min_reader_version),
+        max(first.min_writer_version, last.min_writer_version),
+        tuple(dict.fromkeys((*first.reader_features, *last.reader_features))),
+        tuple(dict.fromkeys((*first.writer_features, *last.writer_features))),
+    )
+
+
+def column_mapping_mode(metadata: Metadata) -> str:
+    return metadata.configuration.get("delta.columnMapping.mode", "none").lower()
+
+
+def physical_names(metadata: Metadata) -> dict[str, str]:
+    """Under column mapping, the names by which the log knows the partition columns; empty without."""
+    if column_mapping_mode(metadata) == "none":
+        return {}
+    columns = {column["name"]: column.get("metadata") for column in orjson.loads(metadata.schema_string)["fields"]}
+    keys = {name: columns.get(name) for name in metadata.partition_columns}
+    return {name: found[PHYSICAL_NAME] for name, found in keys.items() if found and PHYSICAL_NAME in found}
+
+
+def _marks(schema_string: str) -> frozenset[str]:
+    # A schema may have thousands of columns, and most have no mark at all.
+    if not any(f'"{mark}"' in schema_string for mark in MARKS):
+        return frozenset()
+    return MARKS.intersection(_words(orjson.loads(schema_string)))
+
+
+def _words(schema: Any) -> Iterator[str]:
+    """The types of a schema, at any depth, and the keys of its columns' metadata."""
+    nodes = [schema]
+    while nodes:
+        node = nodes.pop()
+        if isinstance(node, str):
+            yield node
+        elif isinstance(node, list):
+            nodes += node
+        elif isinstance(node, dict):
+            nodes += [node.get(name) for name in ("type", "fields", "elementType", "keyType", "valueType")]
+            metadata = node.get("metadata")
+            yield from metadata if isinstance(metadata, dict) else ()

@@ -1,15 +1,49 @@
 """Which version a moment means, and what to say when there is none.
 
-The texts are the ones that clients know from the reference server, without the storage path in front.
+A commit's time is the one that it states itself, if its table has in-commit timestamps, else its object's. The two must
+not be mixed: objects may have been copied long after. So the first commit that states its time divides the history, and
+a moment is looked for on one side of it. The texts are the ones that clients know from the reference server, without
+the storage path in front.
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import cache
 
-from core.delta.log import Log
+from core.delta.log.files import Log
 from core.errors import MalformedRequestError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+# The time that a commit states itself, if it does.
+StatedTime = Callable[[int], int | None]
+
+
+class OutsideHistoryError(MalformedRequestError):
+    """A moment that no version answers to. `version` and `edge_ms` are those of the history's nearest end."""
+
+    def __init__(self, message: str, *, timestamp_ms: int, version: int, edge_ms: int) -> None:
+        super().__init__(message)
+        self.timestamp_ms, self.version, self.edge_ms = timestamp_ms, version, edge_ms
+
+
+class BeforeHistoryError(OutsideHistoryError):
+    def __init__(self, timestamp_ms: int, version: int, edge_ms: int) -> None:
+        message = (
+            f"The provided timestamp {moment(timestamp_ms)} is before the earliest available version {version}. "
+            f"Please use a timestamp greater than or equal to {moment(edge_ms)}."
+        )
+        super().__init__(message, timestamp_ms=timestamp_ms, version=version, edge_ms=edge_ms)
+
+
+class AfterHistoryError(OutsideHistoryError):
+    def __init__(self, timestamp_ms: int, version: int, edge_ms: int) -> None:
+        message = (
+            f"The provided timestamp {moment(timestamp_ms)} is after the latest available version {version}. "
+            f"Please use a timestamp less than or equal to {moment(edge_ms)}."
+        )
+        super().__init__(message, timestamp_ms=timestamp_ms, version=version, edge_ms=edge_ms)
 
 
 def check_version(log: Log, version: int) -> None:
@@ -25,42 +59,50 @@ def check_version(log: Log, version: int) -> None:
         )
 
 
-def version_at_or_before(log: Log, timestamp_ms: int) -> int:
-    """The version that was current at a moment; after the last commit there is no telling yet."""
-    versions, timestamps = _readable_history(log)
-    if timestamp_ms < timestamps[0]:
-        raise MalformedRequestError(
-            f"The provided timestamp {_moment(timestamp_ms)} is before the earliest available version "
-            f"{versions[0]}. Please use a timestamp greater than or equal to {_moment(timestamps[0])}."
-        )
-    _check_not_after(timestamp_ms, versions[-1], timestamps[-1])
-    return versions[bisect_right(timestamps, timestamp_ms) - 1]
+class History:
+    def __init__(self, log: Log, stated_time: StatedTime) -> None:
+        """`log`: all of it. `stated_time` reads a commit, so it is asked as little as possible."""
+        self._stated_time = cache(stated_time)
+        earliest = log.earliest_version
+        times = {version: time for version, time in log.timestamps.items() if version >= earliest}
+        self._versions, self._file_times = list(times), list(times.values())
+        self._indices = range(len(self._versions))
+        self._divide = self._first_with_stated_time()
+
+    def at_or_before(self, timestamp_ms: int) -> int:
+        """The version that was current at a moment; after the last commit there is no telling yet."""
+        found = bisect_right(self._indices, timestamp_ms, *self._side(timestamp_ms), key=self._time) - 1
+        if found < 0:
+            raise BeforeHistoryError(timestamp_ms, self._versions[0], self._time(0))
+        return self._versions[found]
+
+    def at_or_after(self, timestamp_ms: int) -> int:
+        return self._versions[bisect_left(self._indices, timestamp_ms, *self._side(timestamp_ms), key=self._time)]
+
+    def _first_with_stated_time(self) -> int:
+        if self._stated_time(self._versions[-1]) is None:
+            return len(self._versions)
+        return bisect_left(self._versions, True, key=lambda version: self._stated_time(version) is not None)
+
+    def _side(self, timestamp_ms: int) -> tuple[int, int]:
+        """From where to where a moment is to be looked for."""
+        last = self._indices[-1]
+        if timestamp_ms > self._time(last):
+            raise AfterHistoryError(timestamp_ms, self._versions[last], self._time(last))
+        if self._divide <= last and timestamp_ms >= self._time(self._divide):
+            return self._divide, last + 1
+        return 0, self._divide
+
+    def _time(self, index: int) -> int:
+        stated = self._stated_time(self._versions[index]) if index >= self._divide else None
+        return self._file_times[index] if stated is None else stated
 
 
-def version_at_or_after(log: Log, timestamp_ms: int) -> int:
-    versions, timestamps = _readable_history(log)
-    _check_not_after(timestamp_ms, versions[-1], timestamps[-1])
-    return versions[bisect_left(timestamps, timestamp_ms)]
-
-
-def _readable_history(log: Log) -> tuple[list[int], list[int]]:
-    earliest = log.earliest_version
-    readable = {version: moment for version, moment in log.timestamps().items() if version >= earliest}
-    return list(readable), list(readable.values())
-
-
-def _check_not_after(timestamp_ms: int, latest_version: int, latest_ms: int) -> None:
-    if timestamp_ms > latest_ms:
-        raise MalformedRequestError(
-            f"The provided timestamp {_moment(timestamp_ms)} is after the latest available version "
-            f"{latest_version}. Please use a timestamp less than or equal to {_moment(latest_ms)}."
-        )
-
-
-def _moment(timestamp_ms: int) -> str:
+def moment(timestamp_ms: int) -> str:
+    """A moment as error texts show it: in milliseconds, and readable."""
     try:
-        moment = EPOCH + timedelta(milliseconds=timestamp_ms)
+        shown = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:
         return f"{timestamp_ms} ms"
     precision = "milliseconds" if timestamp_ms % 1000 else "seconds"
-    return f"{timestamp_ms} ms ({moment.replace(tzinfo=None).isoformat(timespec=precision)}Z)"
+    return f"{timestamp_ms} ms ({shown.replace(tzinfo=None).isoformat(timespec=precision)}Z)"

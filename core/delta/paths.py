@@ -1,22 +1,74 @@
-"""From the `path` of an action to an object's key.
+"""Where the files lie that an action names.
 
-A path is a URI reference relative to the table's root, so it is percent-decoded exactly once. The raw string
-stays the file's identity: file ids are hashes of it.
+A path is a URI, percent-encoded once, and most often relative to the table's root. The raw string stays the file's
+identity: file ids are hashes of it. An absolute path (shallow clones have them) is followed only below the table's own
+location and those that its provider has registered beside it: all else may hold what is not shared.
 """
 
 import re
+import uuid
+from collections.abc import Sequence
 from urllib.parse import unquote
 
+from core.delta.snapshot import DeletionVector
 from core.errors import MalformedRequestError, UnsupportedOperationError
-from core.storage.location import S3Location
+from core.storage.location import InvalidLocationError, S3Location
 
 # A colon alone is none: a partition column may have one in its name.
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
+DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+OUTSIDE = (
+    "Table contains absolute paths and cannot be shared through delta sharing, "
+    "unless its provider registers where they lead as auxiliary locations of the table."
+)
+Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
+Z85_DIGITS = {character: digit for digit, character in enumerate(Z85)}
+UUID_CHARACTERS = 20
 
 
-def relative_key(path: str) -> str:
-    if ABSOLUTE.match(path):
-        raise UnsupportedOperationError("Table contains absolute paths and cannot be shared through delta sharing")
+class FilePaths:
+    """The files that belong to a table."""
+
+    def __init__(self, location: S3Location, auxiliary: Sequence[S3Location] = ()) -> None:
+        self._location = location
+        self._roots = (location, *auxiliary)
+
+    def find(self, path: str) -> tuple[str, str]:
+        """The bucket and the key of a data file, from its `path` in the log."""
+        if ABSOLUTE.match(path):
+            return self._below_a_root(_absolute(path))
+        return self._relative(_decoded(path))
+
+    def find_deletion_vector(self, vector: DeletionVector) -> tuple[str, str]:
+        """The same of the file that a deletion vector lies in."""
+        if vector.storage_type == "p":
+            return self._below_a_root(_absolute(vector.path_or_inline_dv))
+        if vector.storage_type == "u":
+            return self._relative(_vector_file(vector.path_or_inline_dv))
+        raise MalformedRequestError("The table's log has a deletion vector of an unknown kind.")
+
+    def _relative(self, path: str) -> tuple[str, str]:
+        bucket, key = self._location.bucket, self._location.key(path)
+        if "./" in path or path.endswith("."):  # the expression itself would take longer than all the rest
+            return self._below_a_root(S3Location(bucket, key))
+        return bucket, key
+
+    def _below_a_root(self, file: S3Location) -> tuple[str, str]:
+        # S3 takes dots literally, but whoever opens a URL resolves them, and so do Delta's writers.
+        found = file.resolved() if DOTS.search(file.prefix) else file
+        if not any(root.covers(found) for root in self._roots):
+            raise UnsupportedOperationError(OUTSIDE)
+        return found.bucket, found.prefix
+
+
+def _absolute(path: str) -> S3Location:
+    try:
+        return S3Location.parse(_decoded(path))
+    except InvalidLocationError:
+        raise UnsupportedOperationError(OUTSIDE) from None  # its message has the path
+
+
+def _decoded(path: str) -> str:
     if "%" not in path:
         return path
     try:
@@ -25,5 +77,17 @@ def relative_key(path: str) -> str:
         raise MalformedRequestError("The table's log names a file whose path is not valid UTF-8.") from error
 
 
-def object_key(location: S3Location, path: str) -> str:
-    return location.key(relative_key(path))
+def _vector_file(code: str) -> str:
+    """A random directory, if there is one, and a UUID in Z85: five characters for four bytes."""
+    directory, encoded = code[:-UUID_CHARACTERS], code[-UUID_CHARACTERS:]
+    try:
+        words = [_z85_word(encoded[start : start + 5]) for start in range(0, UUID_CHARACTERS, 5)]
+        name = f"deletion_vector_{uuid.UUID(bytes=b''.join(words))}.bin"
+    except (KeyError, ValueError, OverflowError) as error:
+        raise MalformedRequestError("The table's log has a deletion vector that is not valid.") from error
+    return f"{directory}/{name}" if directory else name
+
+
+def _z85_word(characters: str) -> bytes:
+    a, b, c, d, e = (Z85_DIGITS[character] for character in characters)
+    return ((((a * 85 + b) * 85 + c) * 85 + d) * 85 + e).to_bytes(4, "big")

@@ -1,57 +1,88 @@
-"""Reads a snapshot from the files of its log segment, with `deltalake` as the judge of the table.
+"""Reads a snapshot from the files of its log segment: the checkpoint first, then the commits, all fetched in parallel.
 
-The judge decides whether the log is valid. The files are read by us, because it does not hand out what must
-be relayed as it was written: raw statistics, raw partition values, the schema's own text.
+A large checkpoint goes to the temporary directory instead of memory.
 """
 
+import contextlib
+import errno
+import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from urllib.parse import quote
+from typing import IO, cast
+from urllib.parse import unquote
 
-from deltalake import DeltaTable
-
-from core.delta.actions import checkpoint_actions, commit_actions
-from core.delta.log import LogSegment
-from core.delta.replay import Replay
-from core.delta.snapshot import Snapshot
-from core.errors import MalformedRequestError
+from core.delta.log.checkpoint import Checkpoint, Packed
+from core.delta.log.commits import check_number, fetched, in_commit_timestamp
+from core.delta.log.files import FOLDER, LogSegment
+from core.delta.log.replay import Replay, Replayed
+from core.errors import AnswerTooLargeError, MalformedRequestError
+from core.storage.location import InvalidLocationError, S3Location
+from core.storage.objects import ObjectReader
 from core.storage.session import StorageSession
 
-PARALLEL_READS = 16
+PARALLEL_READS = 8
+MAX_IN_MEMORY = 32 * 1024 * 1024
 
 
-def read_snapshot(storage: StorageSession, segment: LogSegment, base: Snapshot | None = None) -> Snapshot:
-    """The snapshot at the segment's end; `base`, if given, is the snapshot that the segment's commits follow.
-
-    A base was judged when it was read, so the judge is asked again only if more than files has changed.
-    """
+def read_snapshot(storage: StorageSession, segment: LogSegment, base: Replayed | None = None) -> Replayed:
+    """The snapshot at the segment's end; `base`, if given, is the snapshot that the segment's commits follow."""
     objects = storage.objects()
-    replay = Replay(base)
+    check_number(segment.commits)
+    with fetched(objects.get, segment.commits) as commits:
+        checkpoint = _checkpoint(objects, storage.location, segment) if segment.checkpoint else None
+        replay = Replay(base, checkpoint)
+        for commit in commits:
+            replay.apply(commit)
+    timestamp = None
+    if replay.lacks_in_commit_timestamp and segment.tip not in segment.checkpoint:
+        timestamp = in_commit_timestamp(objects.get(segment.tip.key))
+    return replay.result(segment, in_commit_timestamp=timestamp)
+
+
+def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:
+    manifest, files = b"", []
+    if segment.checkpoint[0].key.endswith(".json"):
+        manifest = objects.get(segment.checkpoint[0].key)
+    else:
+        files = _fetch(objects, [(file.key, file.size) for file in segment.checkpoint])
+    checkpoint = Checkpoint(files, manifest)
+    if not checkpoint.sidecars:
+        return checkpoint
+    sidecars = [(_sidecar_key(location, path), size) for path, size in checkpoint.sidecars]
+    return Checkpoint([*files, *_fetch(objects, sidecars)], manifest)
+
+
+def _fetch(objects: ObjectReader, files: list[tuple[str, int]]) -> list[Packed]:
+    in_memory = sum(size for _, size in files) <= MAX_IN_MEMORY
+
+    def fetch(key: str) -> Packed:
+        return objects.get(key) if in_memory else _spooled(objects, key)
+
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        verdict = None if base else pool.submit(judge, storage, segment.version)
-        for part in segment.checkpoint:  # one at a time: parts exist because the whole is large
-            replay.apply(checkpoint_actions(objects.get(part.key)))
-        for commit in pool.map(objects.get, [commit.key for commit in segment.commits]):
-            replay.apply(commit_actions(commit))
-        snapshot = replay.snapshot(segment)
-        if verdict:
-            verdict.result()
-    if base and (snapshot.protocol, snapshot.metadata) != (base.protocol, base.metadata):
-        judge(storage, segment.version)
-    return snapshot
+        return list(pool.map(fetch, [key for key, _ in files]))
 
 
-def judge(storage: StorageSession, version: int | None = None) -> DeltaTable:
-    """The table as deltalake opens it. A failure of S3 is no verdict: it surfaces as the OSError that it is."""
-    location = storage.location
+def _spooled(objects: ObjectReader, key: str) -> IO[bytes]:
+    file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-"))  # noqa: SIM115
     try:
-        return DeltaTable(
-            f"s3://{location.bucket}/{quote(location.prefix)}",
-            version=version,
-            storage_options=storage.delta_options(),
-        )
-    except (OSError, KeyboardInterrupt, SystemExit):
+        objects.save(key, file)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # what is left to write is written now, if there is room
+            file.close()
+        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+            message = "The table's checkpoint is larger than the space that this server has for it."
+            raise AnswerTooLargeError(message) from error
         raise
-    except BaseException as error:  # also a panic, which is no Exception; its text has paths, so it is for the log only
-        raise MalformedRequestError(
-            "The table's transaction log cannot be read: it is damaged, or needs what this server does not support."
-        ) from error
+    return file
+
+
+def _sidecar_key(location: S3Location, path: str) -> str:
+    """Sidecars have a folder of their own; a path with a scheme is one that spells it out."""
+    if "/" not in path:
+        return location.key(f"{FOLDER}_sidecars/{unquote(path)}")
+    try:
+        sidecar = S3Location.parse(unquote(path))
+    except InvalidLocationError:
+        sidecar = None
+    if sidecar is None or not location.covers(sidecar):
+        raise MalformedRequestError("A checkpoint of the table's transaction log names a file outside of the table.")
+    return sidecar.prefix

@@ -1,20 +1,47 @@
 """The Delta tables that this process serves, with what was last read of each.
 
-A warm request costs one listing from the last known commit on, or none within the staleness that a table
-accepts. What is cached belongs to the credentials that read it, and ends with them.
+A warm request costs one listing from the last known commit on, or none within the staleness that a table accepts, and
+the commits made since. What is kept is bounded in bytes, in memory and on disk; it belongs to the credentials that read
+it, and ends with them.
 """
 
+import shutil
+import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeVar
 
-from core.delta import history
-from core.delta.log import Log, LogSegment, later_log, latest_log, whole_log
-from core.delta.snapshot import Snapshot
+from core.delta.history import History, check_version
+from core.delta.log.files import Log, LogSegment, later_log, latest_log, whole_log
+from core.delta.snapshot import Commit, Snapshot
 from core.errors import TableFilesError
 from core.storage.session import StorageSession
+
+if TYPE_CHECKING:
+    from core.delta.log.replay import Replayed
+
+T = TypeVar("T")
+
+MAX_TABLES = 64
+# A newer checkpoint is read instead of going on commit by commit, if it is so many commits ahead, or if the commits
+# since the last one have said so much.
+MANY_COMMITS = 100
+MANY_FILES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLimits:
+    memory_bytes: int = 128 * 1024 * 1024
+    disk_bytes: int = 1024 * 1024 * 1024
+
+    @classmethod
+    def of(cls, memory_mb: float) -> "CacheLimits":
+        """Of the disk, half: the other half is for what is being read."""
+        disk_bytes = shutil.disk_usage(tempfile.gettempdir()).total // 2
+        return cls(int(memory_mb * 1024 * 1024), disk_bytes)
 
 
 @dataclass(slots=True)
@@ -26,22 +53,25 @@ class _Known:
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: Log | None = None
     looked_at: float = 0
-    latest: Snapshot | None = None
-    travelled: tuple[LogSegment, Snapshot] | None = None
-    """The last snapshot of an older version: a query of one comes in several requests."""
+    latest: "Replayed | None" = None
+    travelled: "Replayed | None" = None
+    """The last older version that was asked for: a query of one comes in several requests."""
+
+    def forget(self) -> None:
+        self.log = self.latest = self.travelled = None
 
 
 class DeltaTables:
-    def __init__(self, *, now: Callable[[], float] = time.time, max_tables: int = 16) -> None:
+    def __init__(self, *, now: Callable[[], float] = time.time, limits: CacheLimits | None = None) -> None:
         self._now = now
-        self._max_tables = max_tables
+        self._limits = limits or CacheLimits()
         self._lock = threading.Lock()
         self._tables: OrderedDict[str, _Known] = OrderedDict()
 
     def latest_version(self, storage: StorageSession, *, staleness_seconds: float = 0) -> int:
-        known = self._known(storage)
+        known, arrived = self._known(storage), self._now()
         with known.lock:
-            return self._look(known, storage, staleness_seconds).version
+            return self._look(known, storage, arrived - staleness_seconds).version
 
     def snapshot(
         self,
@@ -52,25 +82,50 @@ class DeltaTables:
         staleness_seconds: float = 0,
     ) -> Snapshot:
         """The latest snapshot, or the one of a version or of a moment."""
-        known = self._known(storage)
-        with known.lock:
+        known, arrived = self._known(storage), self._now()
+
+        def read() -> Snapshot:
             if timestamp_ms is not None:
-                log = _whole_log(storage)
-                return _travel(known, storage, log, history.version_at_or_before(log, timestamp_ms))
+                at = self._history(known, storage).at_or_before(timestamp_ms)
+                return self._travel(known, storage, at).snapshot
             if version is not None:
-                log = _whole_log(storage)
-                history.check_version(log, version)
-                return _travel(known, storage, log, version)
-            log = self._look(known, storage, staleness_seconds)
-            try:
-                known.latest = _advance(known.latest, storage, log)
-            except TableFilesError:  # what was listed is gone, if the log was cleaned up since: look anew, once
-                known.log = known.latest = None
-                known.latest = _advance(None, storage, self._look(known, storage, 0))
-            return known.latest
+                return self._travel(known, storage, version).snapshot
+            log = self._look(known, storage, arrived - staleness_seconds)
+            latest = known.latest = _advance(known.latest, storage, log, log.version)
+            return latest.snapshot
+
+        snapshot = self._twice(known, read)
+        self._make_room()
+        return snapshot
+
+    def version_at_or_before(self, storage: StorageSession, timestamp_ms: int) -> int:
+        known = self._known(storage)
+        return self._twice(known, lambda: self._history(known, storage).at_or_before(timestamp_ms))
 
     def version_at_or_after(self, storage: StorageSession, timestamp_ms: int) -> int:
-        return history.version_at_or_after(_whole_log(storage), timestamp_ms)
+        known = self._known(storage)
+        return self._twice(known, lambda: self._history(known, storage).at_or_after(timestamp_ms))
+
+    def commits(self, storage: StorageSession, start: int, end: int) -> Iterator[Commit]:
+        """The commits of a range that was asked for, in order, read as they are taken."""
+        from core.delta.log.commits import read_commits
+
+        known = self._known(storage)
+        with known.lock:
+            log = self._log_back_to(known, storage, start)
+        check_version(log, start)
+        return read_commits(storage.objects().get, log, start, end)
+
+    def _twice(self, known: _Known, read: Callable[[], T]) -> T:
+        """What was listed is gone, if the log was cleaned up since: then it is looked at anew, once."""
+        with known.lock:
+            try:
+                return read()
+            except TableFilesError:
+                if known.log is None:
+                    raise
+                known.forget()
+                return read()
 
     def _known(self, storage: StorageSession) -> _Known:
         key, reader = storage.location.uri, storage.credentials.access_key_id
@@ -79,48 +134,87 @@ class DeltaTables:
             if known is None or known.reader != reader:
                 known = self._tables[key] = _Known(reader)
             self._tables.move_to_end(key)
-            if len(self._tables) > self._max_tables:
+            if len(self._tables) > MAX_TABLES:
                 self._tables.popitem(last=False)
             return known
 
-    def _look(self, known: _Known, storage: StorageSession, staleness_seconds: float) -> Log:
-        now = self._now()
-        if known.log and now - known.looked_at < staleness_seconds:
+    def _make_room(self) -> None:
+        """Forgets the snapshots that were asked for longest ago, until the rest fits."""
+        with self._lock:
+            memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
+            for known in reversed(self._tables.values()):
+                for name in ("latest", "travelled"):
+                    kept: Replayed | None = getattr(known, name)
+                    if kept is None:
+                        continue
+                    if kept.memory_bytes > memory or kept.disk_bytes > disk:
+                        setattr(known, name, None)
+                    else:
+                        memory, disk = memory - kept.memory_bytes, disk - kept.disk_bytes
+
+    def _look(self, known: _Known, storage: StorageSession, since: float) -> Log:
+        """The log as it was at `since` or later: a request that had to wait for another may share its look."""
+        if known.log and known.looked_at > since:
             return known.log
+        now = self._now()
         objects, location = storage.objects(), storage.location
         log = later_log(known.log, objects, location) if known.log else None
         if log is None:
-            known.log, known.latest = None, None
+            known.forget()
             log = latest_log(objects, location)
-        log.segment(log.version)  # a version is named only if it can be read
+        log.check_complete()
         known.log, known.looked_at = log, now
         return log
 
+    def _log_back_to(self, known: _Known, storage: StorageSession, version: int) -> Log:
+        """A fresh look at the log that goes back to a version; at all of it, if the version cannot be read."""
+        log = self._look(known, storage, self._now())
+        if not log.reaches(version):
+            log = known.log = whole_log(storage.objects(), storage.location)
+        return log
 
-def _whole_log(storage: StorageSession) -> Log:
-    return whole_log(storage.objects(), storage.location)
+    def _history(self, known: _Known, storage: StorageSession) -> History:
+        from core.delta.log.commits import in_commit_timestamp
+
+        log, get = self._log_back_to(known, storage, -1), storage.objects().get
+
+        def stated_time(version: int) -> int | None:
+            commit = log.commits.get(version)
+            return in_commit_timestamp(get(commit.key)) if commit else None
+
+        return History(log, stated_time)
+
+    def _travel(self, known: _Known, storage: StorageSession, version: int) -> "Replayed":
+        log = self._log_back_to(known, storage, version)
+        check_version(log, version)
+        latest = known.latest
+        if latest and latest.segment.version == version and latest.segment.tip == log.file(version):
+            return latest
+        travelled = known.travelled = _advance(known.travelled, storage, log, version)
+        return travelled
 
 
-def _advance(latest: Snapshot | None, storage: StorageSession, log: Log) -> Snapshot:
-    if latest and latest.version == log.version:
-        return latest
-    if latest and all(version in log.commits for version in range(latest.version + 1, log.version + 1)):
-        return _read(storage, log.segment(log.version, base_version=latest.version), latest)
-    return _read(storage, log.segment(log.version))
+def _advance(base: "Replayed | None", storage: StorageSession, log: Log, version: int) -> "Replayed":
+    """A version's state, from an older one where that is shorter than from the last checkpoint."""
+    if base is None or not _leads_to(base, log, version):
+        return _read(storage, log.segment(version))
+    if base.segment.version == version:
+        return base
+    return _read(storage, log.segment(version, base_version=base.segment.version), base)
 
 
-def _travel(known: _Known, storage: StorageSession, log: Log, version: int) -> Snapshot:
-    segment = log.segment(version)
-    latest = known.latest
-    if latest and known.log and latest.version == version and log.file(version) == known.log.file(version):
-        return replace(latest, timestamp=segment.timestamp)
-    if known.travelled is None or known.travelled[0] != segment:
-        known.travelled = (segment, _read(storage, segment))
-    return known.travelled[1]
+def _leads_to(base: "Replayed", log: Log, version: int) -> bool:
+    at = base.segment.version
+    if at > version or base.segment.tip != log.file(at):
+        return False
+    checkpoint = log.last_checkpoint(version)
+    if checkpoint > at and (checkpoint - at > MANY_COMMITS or len(base.files) > MANY_FILES):
+        return False
+    return all(commit in log.commits for commit in range(at + 1, version + 1))
 
 
-def _read(storage: StorageSession, segment: LogSegment, base: Snapshot | None = None) -> Snapshot:
-    # It brings deltalake: 110 ms that the version route need not pay.
+def _read(storage: StorageSession, segment: LogSegment, base: "Replayed | None" = None) -> "Replayed":
+    # It brings the Parquet reader, which the version route need not pay for.
     from core.delta.reader import read_snapshot
 
     return read_snapshot(storage, segment, base)

@@ -4,72 +4,59 @@ Predicates first, then the limit. Files are signed and written one after the oth
 line is out before the last file is looked at.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator, Mapping
+from typing import TypeAlias
 
 import orjson
 
-from core.api.capabilities import DELTA, PARQUET, Capabilities
-from core.api.lines import end_stream_line, file_line
-from core.api.query import QueryRequest
-from core.api.response import Response, ndjson_response
-from core.catalog.model import URL_ACCESS, Table
-from core.delta.paths import object_key
+from core.api.query import QueryRequest, refuse_page_token
+from core.api.response import Response
+from core.catalog.model import Table
+from core.delta.features import physical_names
 from core.delta.snapshot import Add, Snapshot
-from core.errors import InvalidParameterError, UnsupportedOperationError
+from core.errors import InvalidParameterError
+from core.sharing.answers import Asked, TableAnswer
 from core.sharing.call import Observed
-from core.sharing.metadata import head_lines, table_headers
-from core.sharing.tables import SharedTables, require_history, require_started
-from core.storage.session import StorageSession
+from core.sharing.metadata import begin_snapshot
+from core.sharing.ranges import answer_stream
+from core.sharing.tables import SharedTables, require_history, require_started, require_urls
 
-# Lines leave in blocks of about this size: one per file would cost more in calls than in bytes.
-BLOCK_BYTES = 64 * 1024
+MayMatch: TypeAlias = Callable[[Mapping[str, str | None]], bool]
 
 
-def answer_query(
-    tables: SharedTables,
-    table: Table,
-    query: QueryRequest,
-    capabilities: Capabilities,
-    *,
-    file_id_hash: str | None,
-    observed: Observed,
-) -> Response:
+def answer_query(tables: SharedTables, table: Table, query: QueryRequest, asked: Asked) -> Response:
     _check_against(table, query)
+    if query.starting_version is not None:
+        return answer_stream(tables, table, query, query.starting_version, asked)
     storage = tables.open(table)
     snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
-    asked_to_end = capabilities.include_end_stream_action
-    headers = table_headers(snapshot.version, capabilities, file_id_hash=file_id_hash, end_stream_action=asked_to_end)
-    ends = asked_to_end or query.include_refresh_token or query.max_files is not None
-    lines = _lines(
-        head_lines(table, snapshot),
-        _chosen(snapshot, query, observed),
-        _writer(snapshot, storage, query, file_id_hash or PARQUET),
-        storage.expires_at_ms if ends else None,
-        observed,
-    )
-    return ndjson_response(_blocks(lines), headers=headers)
+    answer, head = begin_snapshot(table, storage, asked, snapshot)
+    body = _lines(answer, head, snapshot, query, asked.observed)
+    return answer.response(snapshot.version, body, ends=query.include_refresh_token or query.max_files is not None)
+
+
+def _lines(
+    answer: TableAnswer, head: bytes, snapshot: Snapshot, query: QueryRequest, observed: Observed
+) -> Iterator[bytes]:
+    yield head
+    travels = query.version is not None or query.timestamp is not None
+    version, timestamp = (snapshot.version, snapshot.timestamp) if travels else (None, None)
+    for add in _chosen(snapshot, query, observed):
+        yield answer.file_line(add, version, timestamp)
 
 
 def _check_against(table: Table, query: QueryRequest) -> None:
-    if URL_ACCESS not in table.access_modes:
-        raise UnsupportedOperationError(f"The table {table.full_name} is shared by directory access only.")
+    require_urls(table)
     if query.travels:
         require_history(table)
     for version in (query.version, query.starting_version):
         if version is not None:
             require_started(table, version)
-    if query.starting_version is not None:
-        if query.ending_version is not None and query.starting_version > query.ending_version:
-            raise InvalidParameterError(
-                f"startingVersion({query.starting_version}) must be smaller than or equal to "
-                f"endingVersion({query.ending_version})."
-            )
-        raise UnsupportedOperationError("Reading a table's changes since startingVersion is not supported yet.")
-    # No such token is handed out yet, so any is somebody else's.
-    if query.page_token is not None:
-        raise InvalidParameterError(f"Error decoding the page token: {query.page_token[:100]}.")
-    if query.refresh_token is not None:
+    start, end = query.starting_version, query.ending_version
+    if start is not None and end is not None and start > end:
+        raise InvalidParameterError(f"startingVersion({start}) must be smaller than or equal to endingVersion({end}).")
+    refuse_page_token(query.page_token)
+    if query.refresh_token is not None:  # none is handed out yet either
         raise InvalidParameterError(f"Error decoding refresh token: {query.refresh_token[:100]}.")
 
 
@@ -83,21 +70,21 @@ def _chosen(snapshot: Snapshot, query: QueryRequest, observed: Observed) -> Iter
     return adds if query.limit_hint is None or hinted else _limited(adds, query.limit_hint)
 
 
-def _compiled(hints: str | None, snapshot: Snapshot) -> Callable[[Mapping[str, str | None]], bool] | None:
+def _compiled(hints: str | None, snapshot: Snapshot) -> MayMatch | None:
     if not hints:
         return None
     from core.pruning.hints import compile_hints  # not at a cold start: most queries come without a hint
 
-    return compile_hints(
-        hints,
-        schema_string=snapshot.metadata.schema_string,
-        partition_columns=snapshot.metadata.partition_columns,
-    )
+    metadata = snapshot.metadata
+    may_match = compile_hints(hints, schema_string=metadata.schema_string, partition_columns=metadata.partition_columns)
+    physical = physical_names(metadata)
+    if may_match is None or not physical:
+        return may_match
+    # Hints have the names that users see, the log's partition values those that files have.
+    return lambda values: may_match({logical: values[name] for logical, name in physical.items() if name in values})
 
 
-def _pruned(
-    adds: Iterator[Add], may_match: Callable[[Mapping[str, str | None]], bool], observed: Observed
-) -> Iterator[Add]:
+def _pruned(adds: Iterator[Add], may_match: MayMatch, observed: Observed) -> Iterator[Add]:
     for add in adds:
         if may_match(add.partition_values):
             yield add
@@ -112,7 +99,8 @@ def _limited(adds: Iterator[Add], limit: int) -> Iterator[Add]:
         if rows >= limit:
             return
         yield add
-        rows += _row_count(add.stats)
+        deleted = add.deletion_vector.cardinality if add.deletion_vector else 0
+        rows += max(_row_count(add.stats) - deleted, 0)
 
 
 def _row_count(stats: str | None) -> int:
@@ -121,54 +109,3 @@ def _row_count(stats: str | None) -> int:
     except (orjson.JSONDecodeError, AttributeError):
         return 0
     return count if isinstance(count, int) and count > 0 else 0
-
-
-def _writer(snapshot: Snapshot, storage: StorageSession, query: QueryRequest, id_hash: str) -> Callable[[Add], bytes]:
-    signer, expires_at = storage.signer(), storage.expires_at_ms
-    digest = hashlib.sha256 if id_hash == DELTA else hashlib.md5
-    named = query.version is not None or query.timestamp is not None
-    version, timestamp = (snapshot.version, snapshot.timestamp) if named else (None, None)
-
-    def write(add: Add) -> bytes:
-        return file_line(
-            signer.sign(object_key(storage.location, add.path)),
-            digest(add.path.encode(), usedforsecurity=False).hexdigest(),
-            add.partition_values,
-            add.size,
-            add.stats,
-            expires_at,
-            version,
-            timestamp,
-        )
-
-    return write
-
-
-def _lines(
-    head: bytes,
-    adds: Iterator[Add],
-    write: Callable[[Add], bytes],
-    ends_with_expiry: int | None,
-    observed: Observed,
-) -> Iterator[bytes]:
-    yield head
-    for add in adds:
-        yield write(add)
-        observed.files_listed += 1
-        observed.urls_signed += 1
-    if ends_with_expiry is not None:
-        yield end_stream_line(min_url_expiration_timestamp=ends_with_expiry if observed.files_listed else None)
-
-
-def _blocks(lines: Iterator[bytes]) -> Iterator[bytes]:
-    block: list[bytes] = []
-    size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if size >= BLOCK_BYTES:
-            yield b"".join(block)
-            block.clear()
-            size = 0
-    if block:
-        yield b"".join(block)

@@ -53,12 +53,13 @@ class Services:
     def tables(self) -> "SharedTables":
         with self._lock:
             if self._tables is None:
-                from core.delta.tables import DeltaTables
+                from core.delta.tables import CacheLimits, DeltaTables
                 from core.sharing.tables import SharedTables
                 from core.storage.session import Storage
 
                 storage = Storage.connect(self._settings, self._session)
-                self._tables = SharedTables(storage, DeltaTables(), self._settings.staleness_seconds)
+                delta = DeltaTables(limits=CacheLimits.of(self._settings.snapshot_cache_mb))
+                self._tables = SharedTables(storage, delta, self._settings.staleness_seconds)
             return self._tables
 
     @property

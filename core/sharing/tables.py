@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from core.api.timestamps import parse_timestamp
-from core.catalog.model import Table
+from core.catalog.model import URL_ACCESS, Table
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.errors import InvalidParameterError
+from core.errors import InvalidParameterError, UnsupportedOperationError
 from core.storage.location import S3Location
 from core.storage.session import Storage, StorageSession
 
@@ -57,6 +57,11 @@ class SharedTables:
 
     def _staleness(self, table: Table) -> float:
         return max(table.staleness_seconds, self.staleness_seconds)
+
+
+def require_urls(table: Table) -> None:
+    if URL_ACCESS not in table.access_modes:
+        raise UnsupportedOperationError(f"The table {table.full_name} is shared by directory access only.")
 
 
 def require_history(table: Table) -> None:

@@ -6,23 +6,35 @@ protocol's two answers. All else (throttling, timeouts) surfaces as it is, after
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from datetime import datetime
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from botocore.exceptions import ClientError
+from botocore.utils import parse_timestamp
 
 from core.errors import TableFilesError
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-MISSING = frozenset({"NoSuchBucket", "NoSuchKey"})
-DENIED = frozenset({"AccessDenied", "AllAccessDisabled", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken"})
+CHUNK_BYTES = 1024 * 1024
+# The numbers are those of a HEAD request, whose answer has no body to say more.
+MISSING = frozenset({"404", "NoSuchBucket", "NoSuchKey"})
+DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken"})
 
 
 class ObjectInfo(NamedTuple):
     key: str
     size: int
     last_modified_ms: int
+
+
+def parse_time(value: Any) -> datetime:
+    """The times of listings, of which botocore's own parser takes two thirds of the time for the whole listing."""
+    try:
+        return datetime.fromisoformat(value)
+    except (TypeError, ValueError):  # other answers have other forms
+        return parse_timestamp(value)
 
 
 class ObjectReader:
@@ -33,6 +45,17 @@ class ObjectReader:
     def get(self, key: str) -> bytes:
         with _table_files_errors():
             return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+
+    def size(self, key: str) -> int:
+        with _table_files_errors():
+            return self._client.head_object(Bucket=self._bucket, Key=key)["ContentLength"]
+
+    def save(self, key: str, file: IO[bytes]) -> None:
+        """Copies an object into a file, without holding it in memory."""
+        with _table_files_errors():
+            for chunk in self._client.get_object(Bucket=self._bucket, Key=key)["Body"].iter_chunks(CHUNK_BYTES):
+                file.write(chunk)
+        file.flush()
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
         """The objects whose key starts with `prefix` and sorts after `start_after`, in that order."""

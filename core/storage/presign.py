@@ -1,6 +1,6 @@
 """Signed URLs of S3 objects: Signature Version 4 in the query string.
 
-botocore takes 463 µs for one, so 4.6 s for a table of 10,000 files; this takes about 8 µs. The files of a
+botocore takes 463 µs for one, so 4.6 s for a table of 10,000 files; this takes about 5 µs. The files of a
 request share credentials, bucket, time and expiry, so all but the object's path is worked out once. The URLs
 are those of botocore's client, byte for byte; a property test compares them.
 """
@@ -14,6 +14,7 @@ from urllib.parse import quote, urlsplit
 from core.storage.endpoint import BucketEndpoint
 from core.storage.roles import Credentials
 
+HMAC_BLOCK_BYTES = 64
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # `urllib.parse.quote` takes 7 µs for a key with one `=`, more than all the rest; this takes 2.
 UNSAFE = re.compile(rb"[^A-Za-z0-9_.~/-]")
@@ -58,13 +59,18 @@ class UrlSigner:
         signing_key = f"AWS4{credentials.secret_access_key}".encode()
         for part in scope.split("/"):
             signing_key = hmac.digest(signing_key, part.encode(), "sha256")
-        self._signature_head = hmac.new(signing_key, f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n".encode(), "sha256")
+        # HMAC by its definition, of two hashes that have begun: `hmac` objects take three times as long to copy.
+        block = signing_key.ljust(HMAC_BLOCK_BYTES, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
+        self._inner.update(f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n".encode())
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in block))
 
     def sign(self, key: str) -> str:
         path = self._directory + UNSAFE.sub(_escape, key.encode()).decode()
         request_hash = hashlib.sha256(f"GET\n{path}{self._signed_tail}".encode()).hexdigest()
-        signature = self._signature_head.copy()
-        signature.update(request_hash.encode())
+        inner, signature = self._inner.copy(), self._outer.copy()
+        inner.update(request_hash.encode())
+        signature.update(inner.digest())
         return f"{self._origin}{path}{self._query}{signature.hexdigest()}"
 
 

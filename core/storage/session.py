@@ -15,9 +15,8 @@ from botocore.config import Config
 from botocore.session import Session
 
 from core.settings import Settings
-from core.storage.endpoint import BucketEndpoint
 from core.storage.location import S3Location
-from core.storage.objects import ObjectReader
+from core.storage.objects import ObjectReader, parse_time
 from core.storage.presign import UrlSigner
 from core.storage.roles import PATIENCE, Credentials, StorageRole, StorageRoles, sts_client
 
@@ -45,10 +44,11 @@ class StorageSession:
         """When the URLs of `signer` stop to open, in milliseconds since 1970."""
         return (self.signed_at + self.expires_in) * 1000
 
-    def signer(self) -> UrlSigner:
+    def signer(self, bucket: str | None = None) -> UrlSigner:
+        """For the table's own bucket, or for another that the same role reads in the same region."""
         return UrlSigner(
             self.credentials,
-            bucket=self.location.bucket,
+            bucket=bucket or self.location.bucket,
             region=self.region,
             endpoint_url=self.endpoint_url,
             path_style=self.path_style,
@@ -56,33 +56,8 @@ class StorageSession:
             expires_in=self.expires_in,
         )
 
-    def objects(self) -> ObjectReader:
-        return ObjectReader(self._client(), self.location.bucket)
-
-    def delta_options(self) -> dict[str, str]:
-        """The `storage_options` with which `deltalake` opens the table as this session does."""
-        endpoint = BucketEndpoint.of(
-            self.location.bucket,
-            region=self.region,
-            endpoint_url=self.endpoint_url,
-            path_style=self.path_style,
-        )
-        options = {
-            "AWS_ACCESS_KEY_ID": self.credentials.access_key_id,
-            "AWS_SECRET_ACCESS_KEY": self.credentials.secret_access_key,
-            "AWS_REGION": self.region,
-            "AWS_ENDPOINT_URL": endpoint.url,
-            "AWS_ALLOW_HTTP": str(endpoint.url.startswith("http://")).lower(),
-            "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(endpoint.virtual).lower(),
-            # Within the 28 seconds that a function has; the defaults are ten retries and three minutes.
-            "connect_timeout": "2s",
-            "timeout": "10s",
-            "max_retries": "2",
-            "retry_timeout": "10s",
-        }
-        if self.credentials.session_token is not None:
-            options["AWS_SESSION_TOKEN"] = self.credentials.session_token
-        return options
+    def objects(self, bucket: str | None = None) -> ObjectReader:
+        return ObjectReader(self._client(), bucket or self.location.bucket)
 
 
 class Storage:
@@ -102,6 +77,7 @@ class Storage:
         self._now = now
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], S3Client] = {}
+        botocore_session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
         self._client_config = PATIENCE.merge(
             Config(
                 signature_version="s3v4",

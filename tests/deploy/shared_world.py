@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from cli.embedded.mirror import Mirror
 from core.catalog.admin import CatalogAdmin
@@ -24,8 +24,10 @@ def trips() -> pa.Table:
 
 
 def share_trips(admin: CatalogAdmin, s3: "S3Client", bucket: str, folder: Path) -> str:
-    """Share `trips`, and a log of very many files, in `sales.public`. Returns the recipient's token."""
-    write_deltalake(folder / "trips", trips(), partition_by=["date"])
+    """Share `trips`, which has a checkpoint, and a log of very many files, in `sales.public`. Returns a token."""
+    changes_kept = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(folder / "trips", trips(), partition_by=["date"], configuration=changes_kept)
+    DeltaTable(folder / "trips").create_checkpoint()
     tables.many_files(folder / "many", MANY_FILES)
     mirror = Mirror(s3, bucket)
     admin.put_share("sales")

@@ -65,6 +65,12 @@ def test_the_published_client_lists_and_reads_through_the_deployed_api(profile: 
     pd.testing.assert_frame_equal(read, trips().to_pandas(), check_dtype=False)
 
 
+def test_the_published_client_reads_changes_through_the_deployed_api(profile: str) -> None:
+    changes = delta_sharing.load_table_changes_as_pandas(f"{profile}#sales.public.trips", starting_version=0)
+    assert sorted(changes["id"]) == trips()["id"].to_pylist()
+    assert set(changes["_change_type"]) == {"insert"}
+
+
 EVERY_ROUTE = [
     ("GET", "/shares", 200),
     ("GET", "/shares/sales", 200),
@@ -77,7 +83,7 @@ EVERY_ROUTE = [
     ("GET", "/shares/sales/schemas/public/tables/trips/metadata", 200),
     ("POST", "/shares/sales/schemas/public/tables/trips/query", 200),
     ("POST", "/shares/sales/schemas/public/tables/trips/temporary-table-credentials", 200),
-    ("GET", "/shares/sales/schemas/public/tables/trips/changes", 501),
+    ("GET", "/shares/sales/schemas/public/tables/trips/changes?startingVersion=0", 200),
     ("POST", "/shares/sales/schemas/public/tables/trips/queries/0", 501),
 ]
 
@@ -114,7 +120,7 @@ MAY: dict[str, set[str]] = {
     "TableVersion": OPENS,
     "TableMetadata": OPENS,
     "QueryTable": {CATALOG, INDEX, STORAGE},
-    "TableChanges": LISTS,
+    "TableChanges": OPENS,
     "TemporaryTableCredentials": {CATALOG, STORAGE},
     "UnknownRoute": set(),
 }

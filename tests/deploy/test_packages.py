@@ -76,8 +76,8 @@ def test_the_thin_package_has_no_table_reader_and_neither_has_what_functions_do_
         return {path.name for path in (for_lambda / package).iterdir() if not path.name.endswith(".dist-info")}
 
     assert {"core", "handlers", "botocore", "orjson", "aws_lambda_powertools"} <= top("thin")
-    assert top("full") - top("thin") == {"deltalake", "arro3", "deprecated"}
-    assert not {"boto3", "pydantic", "cli", "tests", "infra", "bin"} & top("full")
+    assert top("full") - top("thin") == {"arro3"}
+    assert not {"boto3", "pydantic", "deltalake", "cli", "tests", "infra", "bin"} & top("full")
 
 
 @pytest.mark.parametrize("package", PACKAGES)

@@ -24,7 +24,7 @@ from tests.server import ROOT
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="AWS's runtime interface emulator is for Linux")
 
 ROUTES = sorted(path.stem for path in (ROOT / "handlers").glob("[!_]*.py"))
-STATUS = {"table_changes": 501, "query_status": 501, "unknown_route": 404}
+STATUS = {"query_status": 501, "unknown_route": 404}
 
 
 @dataclass(frozen=True)

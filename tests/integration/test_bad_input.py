@@ -210,7 +210,7 @@ class TestBodies:
 
 
 class TestHeaders:
-    @pytest.mark.parametrize("value", ["responseformat=csv", "includeendstreamaction=abc", "responseformat=delta"])
+    @pytest.mark.parametrize("value", ["responseformat=csv", "responseformat=", "includeendstreamaction=abc"])
     def test_capabilities_that_cannot_be_met_are_a_400(self, server: Server, value: str) -> None:
         assert_refused(server.call("POST", QUERY, json={}, headers={"delta-sharing-capabilities": value}), 400)
 
@@ -219,6 +219,27 @@ class TestHeaders:
         response = server.call("POST", QUERY, json={}, headers={"fileidhash": value})
         assert_refused(response, 400)
         assert "Supported: parquet, delta" in response.text
+
+
+class TestChanges:
+    @pytest.mark.parametrize(
+        "parameters",
+        [
+            {},
+            {"startingVersion": ""},
+            {"startingVersion": "9" * 5000},
+            {"startingVersion": "-9223372036854775809"},
+            {"startingVersion": "0", "endingVersion": "1e3"},
+            {"startingTimestamp": ""},
+            {"startingTimestamp": "9999-12-31T23:59:59.999-23:59"},
+            {"startingTimestamp": "0001-01-01T00:00:00+23:59"},
+            {"startingVersion": "0", "endingTimestamp": "0001-01-01T00:00:00+23:59"},
+            {"startingVersion": "0", "maxFiles": "99999999999999999999"},
+            {"startingVersion": "0", "pageToken": "é" * 3000},
+        ],
+    )
+    def test_parameters_that_make_no_range_are_a_400(self, server: Server, parameters: dict[str, str]) -> None:
+        assert_refused(server.call("GET", QUERY.replace("query", "changes"), params=parameters), 400)
 
 
 class TestPageTokens:

@@ -24,7 +24,7 @@ PLACEHOLDER = "slc_a-placeholder-and-no-token"
 
 WITHOUT_TOKEN = {name for name, text in EVENTS.items() if PLACEHOLDER not in text}
 UNKNOWN = {"unknown_route": 404, "unknown_route_method": 405, "unknown_route_head": 405}
-NOT_SERVED_YET = {"table_changes", "query_status"}
+NOT_SERVED_YET = {"query_status"}
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,10 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The functions' environment in an AWS that has what the events ask for, and a token that may read it."""
     trips = tmp_path_factory.mktemp("trips")
     write_deltalake(
-        trips, pa.table({"date": [date(2024, 12, 31), date(2025, 1, 1)], "km": [3, 4]}), partition_by=["date"]
+        trips,
+        pa.table({"date": [date(2024, 12, 31), date(2025, 1, 1)], "km": [3, 4]}),
+        partition_by=["date"],
+        configuration={"delta.enableChangeDataFeed": "true"},
     )
     with embedded_aws() as aws, pytest.MonkeyPatch.context() as patch:
         environment = set_up(aws)
@@ -109,8 +112,11 @@ def test_with_a_token_an_event_is_answered(name, token):
         ("query_table_version", 2),
         ("query_table_encoded_names", 2),
         ("query_table_delta", 2),
+        ("query_table_starting_version", 2),
+        ("table_changes", 2),
+        ("table_changes_delta", 2),
     ],
 )
-def test_a_query_lists_the_files_that_its_predicate_leaves(name, files, token):
+def test_the_files_that_are_asked_for_are_listed(name, files, token):
     body = body_of(name, answer_of(name, EVENTS[name].replace(PLACEHOLDER, token)))
     assert len(body.splitlines()) == 2 + files

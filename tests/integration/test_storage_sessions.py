@@ -10,6 +10,7 @@ import pytest
 from arro3.core import Array, DataType, Table
 
 from cli.embedded.ministack import EmbeddedAws
+from core.delta.judge import storage_options
 from core.errors import TableFilesError
 from core.settings import Settings
 from core.storage.location import S3Location
@@ -74,7 +75,7 @@ def environment(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_deltalake_opens_the_table_and_every_file_opens_by_its_url(server: Server) -> None:
     storage = server.open()
-    table = deltalake.DeltaTable(TRIPS.uri, storage_options=storage.delta_options())
+    table = deltalake.DeltaTable(TRIPS.uri, storage_options=storage_options(storage))
     paths = table.get_add_actions()["path"].to_pylist()
     signer = storage.signer()
     assert paths

@@ -1,94 +1,85 @@
-"""Random histories of a table: our replay against a plain model and against `deltalake`."""
+"""Random histories of a table: snapshots and ranges against a plain model and against `deltalake`."""
 
-import json
-from dataclasses import dataclass
+import tempfile
+from pathlib import Path
 
-from deltalake import DeltaTable
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.embedded.ministack import EmbeddedAws
-from core.delta.snapshot import Snapshot
+from core.delta import reader
+from core.delta import tables as tables_module
+from core.delta.log import checkpoint, commits
 from core.delta.tables import DeltaTables
-from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove
-
-PATHS = ["a.parquet", "p=a%20b/b.parquet", "p=ü/c.parquet", "100%25.parquet", "d d.parquet"]
-STATS = st.none() | st.integers(0, 9).map(lambda rows: f'{{ "numRecords":{rows}, "note":"ü\\u2028" }}')
-ADDS = st.builds(add, st.just(""), size=st.integers(0, 2**53), p=st.sampled_from([None, "", "x", "ü b"]), stats=STATS)
+from core.errors import MalformedRequestError
+from tests.property.delta_history import STEPS, History, Step, expected, expected_files, seen
+from tests.unit.delta.builder import TableInMemory
 
 
-@dataclass(frozen=True)
-class Commit:
-    files: dict[str, dict | None]
-    """For each path that changes, its add; None removes it."""
-    table_name: str | None
-    checkpoint_after: str
+@pytest.fixture(params=["as they are", "tiny"])
+def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With tiny ones, a table of five files takes the ways that a large one does."""
+    if request.param == "tiny":
+        monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
+        monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
+        monkeypatch.setattr(commits, "AHEAD_BYTES", 1)
+        monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
+        monkeypatch.setattr(tables_module, "MANY_COMMITS", 1)
+        monkeypatch.setattr(tables_module, "MANY_FILES", 1)
 
 
-COMMITS = st.builds(
-    Commit,
-    files=st.dictionaries(st.sampled_from(PATHS), st.none() | ADDS, max_size=4),
-    table_name=st.none() | st.sampled_from(["one", "two"]),
-    checkpoint_after=st.sampled_from(["no", "no", "by deltalake", "by hand", "in parts", "in part"]),
-)
+histories = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def actions_of(commit: Commit) -> list[dict]:
-    files = [
-        remove(path) if added is None else {"add": added["add"] | {"path": path}}
-        for path, added in commit.files.items()
-    ]
-    return files if commit.table_name is None else [metadata(name=commit.table_name), *files]
+@pytest.mark.usefixtures("limits")
+@histories
+@given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
+def test_every_version_is_what_its_commits_made_of_the_table(steps: list[Step], data: st.DataObject) -> None:
+    history, warm = History(TableInMemory()), DeltaTables()
+    storage = history.table.storage()
+    for step in steps:
+        history.commit(step)
+        if step.looked_at:
+            assert seen(warm.snapshot(storage)) == expected(history.latest)
+        for shape in step.shapes:
+            history.shape(shape, step.reach)
+    latest = expected(history.latest)
+    assert seen(warm.snapshot(storage)) == latest
+    assert seen(DeltaTables().snapshot(storage)) == latest
+
+    travelling = DeltaTables()
+    for state in data.draw(st.permutations(history.states)):
+        for tables in (travelling, DeltaTables()):
+            if state.version >= history.earliest:
+                assert seen(tables.snapshot(storage, version=state.version)) == expected(state)
+                assert seen(tables.snapshot(storage, timestamp_ms=1000 * state.version)) == expected(state)
+            else:
+                with pytest.raises(MalformedRequestError, match=f"earliest available version is {history.earliest}"):
+                    tables.snapshot(storage, version=state.version)
+
+    with tempfile.TemporaryDirectory() as folder:
+        judged = history.as_deltalake_reads_it(Path(folder))
+        adds = judged.get_add_actions()
+        assert judged.version() == latest["version"]
+        assert dict(zip(adds.column("path").to_pylist(), adds.column("size_bytes").to_pylist(), strict=True)) == {
+            path: file.size for path, file in latest["files"].items()
+        }
 
 
-def write_checkpoint(table: TableInS3, version: int, how: str, state: dict[str, dict], table_name: str | None) -> None:
-    rows = [PROTOCOL, metadata(name=table_name), *state.values()]
-    if how == "by deltalake":
-        storage = table.storage()
-        DeltaTable(storage.location.uri, storage_options=storage.delta_options()).create_checkpoint()
-    elif how == "by hand":
-        table.put(name(version, "checkpoint.parquet"), checkpoint(*rows))
-        table.put("_delta_log/_last_checkpoint", json.dumps({"version": version, "size": len(rows)}).encode())
-    else:
-        table.put(name(version, "checkpoint.0000000001.0000000002.parquet"), checkpoint(*rows[::2]))
-        if how == "in parts":
-            table.put(name(version, "checkpoint.0000000002.0000000002.parquet"), checkpoint(*rows[1::2]))
-
-
-def seen(snapshot: Snapshot) -> tuple[int, str | None, list[tuple]]:
-    return snapshot.version, snapshot.metadata.name, [tuple(file) for file in snapshot.adds()]
-
-
-def expected(version: int, table_name: str | None, state: dict[str, dict]) -> tuple[int, str | None, list[tuple]]:
-    files = [action["add"] for _, action in sorted(state.items())]
-    rows = [(f["path"], f["partitionValues"], f["size"], f["modificationTime"], f.get("stats")) for f in files]
-    return version, table_name, rows
-
-
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(commits=st.lists(COMMITS, min_size=1, max_size=5))
-def test_every_version_is_what_its_commits_made_of_the_table(aws: EmbeddedAws, commits: list[Commit]):
-    table, warm = TableInS3(aws), DeltaTables()
-    table.commit(0, PROTOCOL, metadata())
-    state: dict[str, dict] = {}
-    table_name: str | None = None
-    history = [expected(0, None, {})]
-    for version, commit in enumerate(commits, start=1):
-        actions = actions_of(commit)
-        table.commit(version, *actions)
-        for path in commit.files:
-            state.pop(path, None)
-        state |= {action["add"]["path"]: action for action in actions if "add" in action}
-        table_name = commit.table_name or table_name
-        history.append(expected(version, table_name, state))
-        assert seen(warm.snapshot(table.storage())) == history[-1]
-        if commit.checkpoint_after != "no":
-            write_checkpoint(table, version, commit.checkpoint_after, state, table_name)
-
-    storage = table.storage()
-    cold = DeltaTables()
-    assert seen(cold.snapshot(storage)) == history[-1]
-    assert [seen(cold.snapshot(storage, version=version)) for version in range(len(history))] == history
-    judged = DeltaTable(storage.location.uri, storage_options=storage.delta_options()).get_add_actions()
-    paths_and_sizes = zip(judged.column("path").to_pylist(), judged.column("size_bytes").to_pylist(), strict=True)
-    assert sorted(paths_and_sizes) == [(path, size) for path, _, size, *_ in history[-1][2]]
+@pytest.mark.usefixtures("limits")
+@histories
+@given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
+def test_a_range_has_what_was_committed_whatever_the_log_looks_like(steps: list[Step], data: st.DataObject) -> None:
+    history, tables = History(TableInMemory()), DeltaTables()
+    for step in steps:
+        history.commit(step)
+        for shape in step.shapes:
+            history.shape(shape, step.reach)
+    start = data.draw(st.integers(history.earliest, history.latest.version))
+    end = data.draw(st.integers(start, history.latest.version))
+    found = list(tables.commits(history.table.storage(), start, end))
+    assert [(each.version, each.timestamp) for each in found] == [(v, 1000 * v) for v in range(start, end + 1)]
+    for each, actions in zip(found, history.commits[start : end + 1], strict=True):
+        assert list(each.files) == expected_files(actions)
+        assert (each.metadata is not None) == any("metaData" in action for action in actions)
+        assert (each.protocol is not None) == any("protocol" in action for action in actions)

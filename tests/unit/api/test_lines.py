@@ -1,12 +1,21 @@
 """The lines of an answer: one JSON object each, in ASCII, whatever the log holds."""
 
 import json
+from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.api import lines
 from core.api.json import dumps
-from core.api.lines import end_stream_line, file_line, metadata_line, plain_schema
+
+ACTION: dict[str, Any] = {
+    "id": "11111111-2222-3333-4444-555555555555",
+    "format": {"provider": "parquet", "options": {"a": "b"}},
+    "schemaString": '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{"x":1}}]}',
+    "partitionColumns": ("a",),
+    "configuration": {"delta.appendOnly": "true"},
+}
 
 
 def column(name: str, **metadata: object) -> dict[str, object]:
@@ -17,7 +26,15 @@ def schema(*columns: dict[str, object]) -> str:
     return json.dumps({"type": "struct", "fields": columns})
 
 
+def content(line: bytes, kind: str) -> Any:
+    assert line.endswith(b"\n")
+    document = json.loads(line)
+    assert list(document) == [kind]
+    return document[kind]
+
+
 @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(st.characters()), st.lists, max_leaves=5))
+@settings(deadline=None)
 def test_json_is_one_ascii_line_that_reads_back_the_same(value: object) -> None:
     encoded = dumps({"value": value})
     assert encoded.isascii()
@@ -25,47 +42,87 @@ def test_json_is_one_ascii_line_that_reads_back_the_same(value: object) -> None:
     assert json.loads(encoded) == {"value": value}
 
 
-def test_a_schema_without_hidden_metadata_is_relayed_byte_for_byte() -> None:
-    text = '{ "type":"struct",  "fields":[{"name":"a","type":"long","nullable":true,"metadata":{"comment":"é"}}]}'
-    assert plain_schema(text) == text
+class TestMetadata:
+    def test_parquet_format_shows_no_properties_no_options_and_no_inner_metadata(self) -> None:
+        line = lines.parquet_metadata_line(ACTION, configuration={}, beside={"size": 5, "numFiles": 1})
+        assert content(line, "metaData") == {
+            "id": ACTION["id"],
+            "format": {"provider": "parquet"},
+            "schemaString": lines.plain_schema(ACTION["schemaString"]),
+            "partitionColumns": ["a"],
+            "configuration": {},
+            "size": 5,
+            "numFiles": 1,
+        }
+
+    def test_delta_format_wraps_the_action_as_it_is(self) -> None:
+        line = lines.delta_metadata_line(ACTION, beside={"version": 3, "size": 5})
+        wrapped = ACTION | {"partitionColumns": ["a"]}
+        assert content(line, "metaData") == {"version": 3, "size": 5, "deltaMetadata": wrapped}
+
+    def test_a_name_and_a_description_are_in_both(self) -> None:
+        action = ACTION | {"name": "n", "description": "d\u2028"}
+        plain = content(lines.parquet_metadata_line(action, configuration={}, beside={}), "metaData")
+        wrapped = content(lines.delta_metadata_line(action, beside={}), "metaData")["deltaMetadata"]
+        assert (plain["name"], plain["description"]) == (wrapped["name"], wrapped["description"]) == ("n", "d\u2028")
+
+    def test_a_schema_without_hidden_metadata_is_relayed_byte_for_byte(self) -> None:
+        text = '{ "type":"struct",  "fields":[{"name":"a","type":"long","nullable":true,"metadata":{"comment":"é"}}]}'
+        assert lines.plain_schema(text) == text
+
+    def test_of_a_columns_metadata_only_the_comment_is_shown(self) -> None:
+        text = schema(column("a", comment="the a", **{"delta.generationExpression": "1"}), column("b", secret=1))
+        fields = json.loads(lines.plain_schema(text))["fields"]
+        assert [field["metadata"] for field in fields] == [{"comment": "the a"}, {}]
+
+    def test_columns_may_lack_metadata_or_have_odd_one(self) -> None:
+        text = schema({"name": "a", "type": "long"}, column("b") | {"metadata": 5}, column("c") | {"metadata": None})
+        fields = json.loads(lines.plain_schema(text))["fields"]
+        assert [field["metadata"] for field in fields] == [{}, {}, {}]
 
 
-def test_of_a_columns_metadata_only_the_comment_is_shown() -> None:
-    text = schema(column("a", comment="the a", **{"delta.generationExpression": "1"}), column("b", secret=1))
-    fields = json.loads(plain_schema(text))["fields"]
-    assert [field["metadata"] for field in fields] == [{"comment": "the a"}, {}]
+class TestProtocol:
+    def test_lists_of_features_are_where_clients_expect_them_and_nowhere_else(self) -> None:
+        def protocol(*versions: int) -> dict[str, Any]:
+            return content(lines.delta_protocol_line(*versions, ("r",), ("w",)), "protocol")["deltaProtocol"]
+
+        assert protocol(1, 2) == {"minReaderVersion": 1, "minWriterVersion": 2}
+        assert protocol(2, 7) == {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": ["w"]}
+        assert protocol(3, 7).keys() == {"minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"}
+
+    def test_it_says_since_which_version_where_that_is_asked_for(self) -> None:
+        line = lines.delta_protocol_line(1, 2, (), (), version=4)
+        assert content(line, "protocol")["version"] == 4
 
 
-def test_metadata_leaves_out_what_the_log_does_not_say() -> None:
-    line = metadata_line(
-        table_id="id",
-        name=None,
-        description=None,
-        provider="parquet",
-        schema_string=schema(),
-        partition_columns=[],
-        configuration={},
-        size=0,
-        num_files=0,
-    )
-    assert json.loads(line)["metaData"].keys() == {
-        "id", "format", "schemaString", "configuration", "partitionColumns", "size", "numFiles",
-    }  # fmt: skip
+class TestFiles:
+    def test_a_plain_file_carries_version_and_timestamp_only_when_they_were_asked_for(self) -> None:
+        plain = content(lines.parquet_file_line("file", "u", "i", {"d": None}, 5, None, 99, None, None), "file")
+        assert plain == {
+            "url": "u",
+            "id": "i",
+            "partitionValues": {"d": None},
+            "size": 5,
+            "expirationTimestamp": 99,
+        }
+        dated = content(lines.parquet_file_line("cdf", "u", "i", {}, 5, "{}", 99, 3, 1234), "cdf")
+        assert (dated["version"], dated["timestamp"], dated["stats"]) == (3, 1234, "{}")
 
-
-def test_a_file_carries_version_and_timestamp_only_for_time_travel() -> None:
-    plain = json.loads(file_line("u", "i", {"d": None}, 5, None, 99, None, None))["file"]
-    assert plain == {
-        "url": "u",
-        "id": "i",
-        "partitionValues": {"d": None},
-        "size": 5,
-        "expirationTimestamp": 99,
-    }
-    dated = json.loads(file_line("u", "i", {}, 5, "{}", 99, 3, 1234))["file"]
-    assert (dated["version"], dated["timestamp"], dated["stats"]) == (3, 1234, "{}")
+    def test_an_action_is_wrapped_with_what_a_client_needs_to_open_it(self) -> None:
+        wrapped = content(lines.delta_file_line("remove", {"path": "u"}, "i", "v", 99, 3, 1234), "file")
+        assert wrapped == {
+            "id": "i",
+            "deletionVectorFileId": "v",
+            "version": 3,
+            "timestamp": 1234,
+            "expirationTimestamp": 99,
+            "deltaSingleAction": {"remove": {"path": "u"}},
+        }
+        bare = content(lines.delta_file_line("add", {"path": "u"}, "i", None, 99, None, None), "file")
+        assert bare.keys() == {"id", "expirationTimestamp", "deltaSingleAction"}
 
 
 def test_an_answer_without_files_has_no_url_that_could_expire() -> None:
-    assert end_stream_line(min_url_expiration_timestamp=None) == b'{"endStreamAction":{}}\n'
-    assert end_stream_line(min_url_expiration_timestamp=7) == b'{"endStreamAction":{"minUrlExpirationTimestamp":7}}\n'
+    assert content(lines.end_stream_line(min_url_expiration_timestamp=None), "endStreamAction") == {}
+    ended = content(lines.end_stream_line(min_url_expiration_timestamp=7), "endStreamAction")
+    assert ended == {"minUrlExpirationTimestamp": 7}

@@ -21,6 +21,7 @@ def test_every_field_is_read() -> None:
         limitHint=10,
         maxFiles=5,
         includeRefreshToken=True,
+        includeHistoricalProtocol=True,
         idempotencyKey="k",
     ) == QueryRequest(
         predicate_hints=("a = 1",),
@@ -28,6 +29,7 @@ def test_every_field_is_read() -> None:
         limit_hint=10,
         max_files=5,
         include_refresh_token=True,
+        include_historical_protocol=True,
         idempotency_key="k",
     )
 

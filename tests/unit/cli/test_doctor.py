@@ -1,4 +1,4 @@
-"""How checks run: in order, each passed, failed or not run."""
+"""How checks run: in order, each passed, warned, failed or not run."""
 
 import time
 
@@ -7,11 +7,15 @@ from botocore.exceptions import NoCredentialsError
 
 from cli.account import Account
 from cli.doctor.account import AccountChecks
-from cli.doctor.checks import CheckFailedError, Finding, NothingToCheckError, Status, run_checks
+from cli.doctor.checks import CheckFailedError, CheckWarnedError, Finding, NothingToCheckError, Status, run_checks
 
 
 def fails() -> str:
     raise CheckFailedError("it is broken", "Mend it.")
+
+
+def doubts() -> str:
+    raise CheckWarnedError("it is odd", "Look at it.")
 
 
 def has_nothing() -> str:
@@ -41,6 +45,15 @@ def test_a_check_that_finds_nothing_to_look_at_is_not_run_and_stops_nothing():
     assert [(finding.status, finding.detail) for finding in findings] == [
         (Status.NOT_RUN, "there is nothing"),
         (Status.PASSED, "fine"),
+    ]
+
+
+def test_a_warning_has_a_remedy_and_stops_nothing():
+    findings = list(run_checks("it", [("first", doubts), ("second", lambda: "fine")]))
+
+    assert findings == [
+        Finding("it", "first", Status.WARNED, "it is odd", "Look at it."),
+        Finding("it", "second", Status.PASSED, "fine"),
     ]
 
 

@@ -1,62 +1,98 @@
-"""Delta logs for tests, written by hand so that every byte of them is known."""
+"""Delta logs for tests, written by hand so that every byte of them is known.
 
+A table lies in the embedded S3, or in memory behind a client of our own, where times, failures and a hundred thousand
+commits cost nothing. Both are read through the real `ObjectReader`.
+"""
+
+import datetime as dt
 import json
 import uuid
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import boto3
 import pyarrow as pa
 import pyarrow.parquet as pq
+from botocore.exceptions import ClientError
+from botocore.response import StreamingBody
 
 from cli.embedded.ministack import EmbeddedAws
-from core.errors import TableFilesError
+from core.delta.snapshot import Snapshot
 from core.storage.location import S3Location
-from core.storage.objects import ObjectInfo
+from core.storage.objects import ObjectReader
 from core.storage.roles import Credentials
 from core.storage.session import StorageSession
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
+Action = dict[str, Any]
+
 SCHEMA = (
     '{ "type":"struct", "fields":[{"name":"id","type":"long","nullable":true,"metadata":{}},'
     '{"name":"p","type":"string","nullable":true,"metadata":{"b":1,"a":"é"}}]}'
 )
-PROTOCOL = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+PROTOCOL: Action = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+FEATURES = ["deletionVectors", "v2Checkpoint"]
+MODERN_PROTOCOL: Action = {
+    "protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": FEATURES, "writerFeatures": FEATURES}
+}
+
 STRINGS = pa.map_(pa.string(), pa.string())
-CHECKPOINT = pa.schema(
+TEXTS = pa.list_(pa.string())
+VECTOR = pa.struct(
     {
-        "protocol": pa.struct({"minReaderVersion": pa.int32(), "minWriterVersion": pa.int32()}),
-        "metaData": pa.struct(
-            {
-                "id": pa.string(),
-                "name": pa.string(),
-                "format": pa.struct({"provider": pa.string(), "options": STRINGS}),
-                "schemaString": pa.string(),
-                "partitionColumns": pa.list_(pa.string()),
-                "configuration": STRINGS,
-                "createdTime": pa.int64(),
-            }
-        ),
-        "add": pa.struct(
-            {
-                "path": pa.string(),
-                "partitionValues": STRINGS,
-                "size": pa.int64(),
-                "modificationTime": pa.int64(),
-                "dataChange": pa.bool_(),
-                "stats": pa.string(),
-                "stats_parsed": pa.struct({"numRecords": pa.int64()}),
-            }
-        ),
-        "remove": pa.struct({"path": pa.string(), "deletionTimestamp": pa.int64(), "dataChange": pa.bool_()}),
+        "storageType": pa.string(),
+        "pathOrInlineDv": pa.string(),
+        "offset": pa.int32(),
+        "sizeInBytes": pa.int32(),
+        "cardinality": pa.int64(),
     }
 )
+ADD = {
+    "path": pa.string(),
+    "partitionValues": STRINGS,
+    "size": pa.int64(),
+    "modificationTime": pa.int64(),
+    "dataChange": pa.bool_(),
+    "stats": pa.string(),
+    "tags": STRINGS,
+    "deletionVector": VECTOR,
+    "baseRowId": pa.int64(),
+    "defaultRowCommitVersion": pa.int64(),
+    "clusteringProvider": pa.string(),
+}
+CHECKPOINT = {
+    "protocol": pa.struct(
+        {
+            "minReaderVersion": pa.int32(),
+            "minWriterVersion": pa.int32(),
+            "readerFeatures": TEXTS,
+            "writerFeatures": TEXTS,
+        }
+    ),
+    "metaData": pa.struct(
+        {
+            "id": pa.string(),
+            "name": pa.string(),
+            "description": pa.string(),
+            "format": pa.struct({"provider": pa.string(), "options": STRINGS}),
+            "schemaString": pa.string(),
+            "partitionColumns": TEXTS,
+            "configuration": STRINGS,
+            "createdTime": pa.int64(),
+        }
+    ),
+    "add": pa.struct(ADD),
+    "remove": pa.struct({"path": pa.string(), "deletionTimestamp": pa.int64(), "dataChange": pa.bool_()}),
+    "sidecar": pa.struct({"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()}),
+    "checkpointMetadata": pa.struct({"version": pa.int64()}),
+}
 
 
-def metadata(**changes: Any) -> dict[str, Any]:
+def metadata(**changes: Any) -> Action:
     fields = {
         "id": "11111111-2222-3333-4444-555555555555",
         "format": {"provider": "parquet", "options": {}},
@@ -68,7 +104,7 @@ def metadata(**changes: Any) -> dict[str, Any]:
     return {"metaData": fields | changes}
 
 
-def add(path: str, *, size: int = 1, p: str | None = "x", stats: str | None = None) -> dict[str, Any]:
+def add(path: str, *, size: int = 1, p: str | None = "x", **more: Any) -> Action:
     fields = {
         "path": path,
         "partitionValues": {"p": p},
@@ -76,59 +112,127 @@ def add(path: str, *, size: int = 1, p: str | None = "x", stats: str | None = No
         "modificationTime": 5,
         "dataChange": True,
     }
-    return {"add": fields if stats is None else fields | {"stats": stats}}
+    return {"add": fields | more}
 
 
-def remove(path: str) -> dict[str, Any]:
-    return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True}}
+def remove(path: str, **more: Any) -> Action:
+    return {"remove": {"path": path, "deletionTimestamp": 1, "dataChange": True} | more}
 
 
-def commit(*actions: dict[str, Any]) -> bytes:
+def vector(name: str, *, offset: int | None = 1, cardinality: int = 2) -> Action:
+    """A deletion vector's descriptor."""
+    fields = {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 40, "cardinality": cardinality}
+    return fields if offset is None else fields | {"offset": offset}
+
+
+def sidecar(path: str, content: bytes) -> Action:
+    return {"sidecar": {"path": path, "sizeInBytes": len(content), "modificationTime": 1}}
+
+
+def commit(*actions: Action) -> bytes:
     return "".join(json.dumps(action) + "\n" for action in actions).encode()
 
 
-def checkpoint(*actions: dict[str, Any]) -> bytes:
+def checkpoint(*actions: Action, columns: Mapping[str, pa.DataType] | None = None, **adds: pa.DataType | None) -> bytes:
+    """A checkpoint in Parquet. `adds`: other types for the fields of `add`, or None for those that it lacks."""
+    fields = {name: kind for name, kind in (ADD | adds).items() if kind is not None}
+    kinds = CHECKPOINT | {"add": pa.struct(fields)} | dict(columns or {})
+    rows = [{name: _as_row(value, kinds[name]) for name, value in action.items()} for action in actions]
+    return parquet(pa.Table.from_pylist(rows, pa.schema(kinds)))
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
     sink = BytesIO()
-    pq.write_table(pa.Table.from_pylist([_as_row(action) for action in actions], CHECKPOINT), sink)
+    pq.write_table(table, sink, **options)
     return sink.getvalue()
 
 
-def _as_row(action: dict[str, Any]) -> dict[str, Any]:
-    def convert(value: Any, kind: pa.DataType) -> Any:
-        if isinstance(value, dict) and pa.types.is_map(kind):
-            return list(value.items())
-        if isinstance(value, dict):
-            return {name: convert(inner, kind.field(name).type) for name, inner in value.items()}
-        return value
-
-    return {name: convert(value, CHECKPOINT.field(name).type) for name, value in action.items()}
+def _as_row(value: Any, kind: pa.DataType) -> Any:
+    if isinstance(value, dict) and pa.types.is_map(kind):
+        return list(value.items())
+    if isinstance(value, dict) and pa.types.is_struct(kind):
+        return {name: _as_row(inner, kind.field(name).type) for name, inner in value.items()}
+    return value
 
 
 def name(version: int, suffix: str = "json") -> str:
     return f"_delta_log/{version:020d}.{suffix}"
 
 
-class MemoryObjects:
-    """The objects of a bucket in memory, with times of our choice; it records what it was asked."""
+def compaction(first: int, last: int) -> str:
+    return f"_delta_log/{first:020d}.{last:020d}.compacted.json"
+
+
+def v2_name(version: int, form: str) -> str:
+    return name(version, f"checkpoint.{uuid.UUID(int=version)}.{form}")
+
+
+def paths(snapshot: Snapshot) -> list[str]:
+    return sorted(add.path for add in snapshot.adds())
+
+
+class MemoryS3:
+    """As much of an S3 client as reading takes, over objects in memory with times of our choice."""
+
+    PAGE = 1000
 
     def __init__(self) -> None:
         self.objects: dict[str, tuple[bytes, int]] = {}
-        self.asked: list[str] = []
+        self.requests: list[str] = []
+        self.keys_read: list[str] = []
+        self.on_get: Callable[[str], object] = lambda _: None
+        """Called with the key before an object is read; it may take its time, or fail."""
 
-    def put(self, key: str, body: bytes = b"", *, at_ms: int = 0) -> None:
-        self.objects[key] = (body, at_ms)
+    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        self.requests.append("GetObject")
+        self.keys_read.append(Key)
+        self.on_get(Key)
+        if Key not in self.objects:
+            raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+        body = self.objects[Key][0]
+        return {"Body": StreamingBody(BytesIO(body), len(body))}
 
-    def get(self, key: str) -> bytes:
-        self.asked.append(f"get {key}")
-        if key not in self.objects:
-            raise TableFilesError("table files missing")
-        return self.objects[key][0]
+    def get_paginator(self, operation: str) -> "MemoryS3":
+        assert operation == "list_objects_v2"
+        return self
 
-    def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
-        self.asked.append(f"list {prefix} after {start_after}")
-        for key, (body, at_ms) in sorted(self.objects.items()):
-            if key.startswith(prefix) and key > (start_after or ""):
-                yield ObjectInfo(key, len(body), at_ms)
+    def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str) -> Iterator[dict[str, Any]]:  # noqa: N803
+        keys = sorted(key for key in self.objects if key.startswith(Prefix))
+        keys = keys[bisect_right(keys, StartAfter) :]
+        for first in range(0, max(len(keys), 1), self.PAGE):
+            self.requests.append("ListObjectsV2")
+            yield {"Contents": [self._entry(key) for key in keys[first : first + self.PAGE] if key in self.objects]}
+
+    def _entry(self, key: str) -> dict[str, Any]:
+        body, at_ms = self.objects[key]
+        return {"Key": key, "Size": len(body), "LastModified": dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)}
+
+
+class TableInMemory:
+    def __init__(self, prefix: str = "tables/one") -> None:
+        self.s3 = MemoryS3()
+        self.requests = self.s3.requests
+        self.location = S3Location("delta-tests", prefix)
+
+    def put(self, relative: str, body: bytes = b"", *, at_ms: int = 0) -> None:
+        self.s3.objects[self.location.key(relative)] = (body, at_ms)
+
+    def delete(self, *relative: str) -> None:
+        for each in relative:
+            del self.s3.objects[self.location.key(each)]
+
+    def commit(self, version: int, *actions: Action, at_ms: int | None = None) -> None:
+        self.put(name(version), commit(*actions), at_ms=1000 * version if at_ms is None else at_ms)
+
+    def hint(self, version: int) -> None:
+        self.put("_delta_log/_last_checkpoint", json.dumps({"version": version, "size": 1}).encode())
+
+    def objects(self) -> ObjectReader:
+        return ObjectReader(cast("S3Client", self.s3), self.location.bucket)
+
+    def storage(self, access_key_id: str = "key") -> StorageSession:
+        credentials = Credentials(access_key_id, "secret", None, 2**33)
+        return _session(self.location, credentials, cast("S3Client", self.s3), region="us-east-1", endpoint_url=None)
 
 
 class TableInS3:
@@ -152,17 +256,25 @@ class TableInS3:
     def delete(self, relative: str) -> None:
         self.client.delete_object(Bucket=self.location.bucket, Key=self.location.key(relative))
 
-    def commit(self, version: int, *actions: dict[str, Any]) -> None:
+    def commit(self, version: int, *actions: Action) -> None:
         self.put(name(version), commit(*actions))
 
     def storage(self, access_key_id: str | None = None) -> StorageSession:
-        return StorageSession(
-            location=self.location,
-            credentials=Credentials(access_key_id or self._aws.access_key_id, self._aws.secret_access_key, None, 2**33),
-            region=self._aws.region,
-            endpoint_url=self._aws.endpoint_url,
-            path_style=True,
-            signed_at=0,
-            expires_in=3600,
-            _client=lambda: self._reading,
-        )
+        aws = self._aws
+        credentials = Credentials(access_key_id or aws.access_key_id, aws.secret_access_key, None, 2**33)
+        return _session(self.location, credentials, self._reading, region=aws.region, endpoint_url=aws.endpoint_url)
+
+
+def _session(
+    location: S3Location, credentials: Credentials, client: "S3Client", *, region: str, endpoint_url: str | None
+) -> StorageSession:
+    return StorageSession(
+        location=location,
+        credentials=credentials,
+        region=region,
+        endpoint_url=endpoint_url,
+        path_style=True,
+        signed_at=0,
+        expires_in=3600,
+        _client=lambda: client,
+    )

@@ -1,48 +1,267 @@
-"""The judge of a table: what is a verdict on its log, and what is not."""
+"""Snapshots from the files of a log segment: checkpoints of every kind, in memory or on disk."""
 
-import time
+import itertools
+import tempfile
+import threading
 from pathlib import Path
 
-import deltalake
 import pytest
 
-from core.delta.reader import judge
-from core.errors import MalformedRequestError
-from core.storage.location import S3Location
-from core.storage.roles import Credentials
-from core.storage.session import StorageSession
+from core.delta import reader
+from core.delta.snapshot import Snapshot
+from core.delta.tables import DeltaTables
+from core.errors import AnswerTooLargeError, MalformedRequestError, SharingError, TableFilesError
+from tests.unit.delta.builder import (
+    MODERN_PROTOCOL,
+    PROTOCOL,
+    TableInMemory,
+    add,
+    checkpoint,
+    commit,
+    compaction,
+    metadata,
+    name,
+    paths,
+    remove,
+    sidecar,
+    v2_name,
+    vector,
+)
 
-UNREACHABLE = "http://127.0.0.1:1"
+TOP = [{"checkpointMetadata": {"version": 2}}, MODERN_PROTOCOL, metadata(name="at the checkpoint")]
+SIDECARS = {
+    "one.parquet": checkpoint(add("a", size=1), add("b", size=20, deletionVector=vector("v"))),
+    "two.parquet": checkpoint(add("c", size=300)),
+}
+NAMED = [sidecar(path, content) for path, content in SIDECARS.items()]
 
 
-def storage(endpoint_url: str) -> StorageSession:
-    return StorageSession(
-        location=S3Location("bucket", "table"),
-        credentials=Credentials("key", "secret", "token", time.time() + 3600),
-        region="us-east-1",
-        endpoint_url=endpoint_url,
-        path_style=True,
-        signed_at=int(time.time()),
-        expires_in=3600,
-        _client=lambda: pytest.fail("the judge reads by itself"),
+def table_at_checkpoint(**files: bytes) -> TableInMemory:
+    """A table whose log begins with the checkpoint of version 2."""
+    table = TableInMemory()
+    for path, content in files.items():
+        table.put(path, content)
+    for path, content in SIDECARS.items():
+        table.put(f"_delta_log/_sidecars/{path}", content)
+    table.commit(3, remove("a"), add("d", size=4000))
+    return table
+
+
+def read(table: TableInMemory) -> Snapshot:
+    return DeltaTables().snapshot(table.storage())
+
+
+def totals(snapshot: Snapshot) -> tuple[int, int, int]:
+    return snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors
+
+
+CHECKPOINTS = {
+    "JSON with sidecars": {v2_name(2, "json"): commit(*TOP, *NAMED)},
+    "Parquet with sidecars": {v2_name(2, "parquet"): checkpoint(*TOP, *NAMED)},
+    "classic name with sidecars": {name(2, "checkpoint.parquet"): checkpoint(*TOP, *NAMED)},
+    "JSON with a sidecar and a file": {v2_name(2, "json"): commit(*TOP, NAMED[0], add("c", size=300))},
+    "Parquet with a sidecar and a file": {v2_name(2, "parquet"): checkpoint(*TOP, NAMED[0], add("c", size=300))},
+    "JSON alone": {
+        v2_name(2, "json"): commit(
+            *TOP, add("a", size=1), add("b", size=20, deletionVector=vector("v")), add("c", size=300)
+        )
+    },
+    "parts": {
+        name(2, "checkpoint.0000000001.0000000002.parquet"): SIDECARS["one.parquet"],
+        name(2, "checkpoint.0000000002.0000000002.parquet"): checkpoint(add("c", size=300), *TOP),
+    },
+    "sidecar by its whole path": {
+        v2_name(2, "json"): commit(
+            *TOP,
+            NAMED[0],
+            sidecar("s3://delta-tests/tables/one/_delta_log/_sidecars/two.parquet", SIDECARS["two.parquet"]),
+        )
+    },
+}
+
+
+@pytest.mark.parametrize("kind", CHECKPOINTS)
+@pytest.mark.parametrize("on_disk", [False, True])
+def test_a_checkpoint_of_any_kind_gives_the_same_snapshot(monkeypatch, kind, on_disk):
+    if on_disk:
+        monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
+    table = table_at_checkpoint(**CHECKPOINTS[kind])
+    snapshot = read(table)
+    assert paths(snapshot) == ["b", "c", "d"]
+    assert totals(snapshot) == (3, 4320, 1)
+    assert (snapshot.version, snapshot.metadata.name) == (3, "at the checkpoint")
+    older = DeltaTables().snapshot(table.storage(), version=2)
+    assert paths(older) == ["a", "b", "c"]
+    assert totals(older) == (3, 321, 1)
+
+
+KINDS = ["JSON with sidecars", "Parquet with sidecars", "classic name with sidecars", "parts"]
+
+
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(KINDS, 2)))
+def test_of_two_checkpoints_of_a_version_one_is_read(one, other):
+    snapshot = read(table_at_checkpoint(**CHECKPOINTS[one], **CHECKPOINTS[other]))
+    assert (paths(snapshot), totals(snapshot)) == (["b", "c", "d"], (3, 4320, 1))
+
+
+def test_sidecars_are_read_at_the_same_time():
+    together = threading.Barrier(len(SIDECARS), timeout=10)
+    table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
+    table.s3.on_get = lambda key: together.wait() if "_sidecars" in key else None
+    assert read(table).num_files == 3
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "s3://delta-tests/tables/another/_delta_log/_sidecars/two.parquet",
+        "s3://another-bucket/tables/one/_delta_log/_sidecars/two.parquet",
+        "s3://delta-tests/tables/one-more/two.parquet",
+        "file:///etc/passwd",
+        "/etc/passwd",
+        "../../../another/_delta_log/_sidecars/two.parquet",
+    ],
+)
+def test_a_sidecar_outside_of_the_table_is_not_read(path):
+    table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
+    with pytest.raises(MalformedRequestError, match="names a file outside of the table") as raised:
+        read(table)
+    assert path not in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "..%2F..%2F..%2Fanother%2F_delta_log%2F_sidecars%2Ftwo.parquet",
+        "s3://delta-tests/tables/one/../another/_delta_log/_sidecars/two.parquet",
+    ],
+)
+def test_dots_do_not_lead_out_of_the_table(path):
+    table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
+    table.s3.objects["tables/another/_delta_log/_sidecars/two.parquet"] = (SIDECARS["two.parquet"], 0)
+    with pytest.raises(SharingError) as raised:
+        read(table)
+    assert raised.value.status == 400
+
+
+def test_a_sidecar_is_named_as_a_path_is():
+    table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar("a%20b.parquet", SIDECARS["one.parquet"]))})
+    table.put("_delta_log/_sidecars/a b.parquet", SIDECARS["one.parquet"])
+    assert paths(read(table)) == ["b", "d"]
+
+
+@pytest.mark.parametrize("missing", SIDECARS)
+def test_a_checkpoint_without_one_of_its_sidecars_is_no_answer(missing):
+    table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
+    table.delete(f"_delta_log/_sidecars/{missing}")
+    with pytest.raises(TableFilesError, match="^table files missing$"):
+        read(table)
+
+
+def test_a_checkpoint_without_files_is_an_empty_table():
+    table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP)})
+    assert paths(read(table)) == ["d"]
+
+
+def test_compacted_commits_are_read_instead_of_their_originals():
+    table = TableInMemory()
+    table.commit(0, MODERN_PROTOCOL, metadata(), add("a"), add("b"))
+    table.put(
+        compaction(1, 3),
+        commit(
+            metadata(name="renamed"),
+            remove("a"),
+            remove("b"),
+            add("b", deletionVector=vector("v")),
+            add("c"),
+        ),
     )
+    table.commit(4, remove("c"), add("d"))
+    snapshot = read(table)
+    assert ([*paths(snapshot)], snapshot.metadata.name, snapshot.num_deletion_vectors) == (["b", "d"], "renamed", 1)
 
 
-def test_a_storage_that_cannot_be_reached_is_no_verdict() -> None:
-    with pytest.raises(OSError, match="Error performing GET"):
-        judge(storage(UNREACHABLE))
+def spooled_files() -> set[Path]:
+    return set(Path(tempfile.gettempdir()).glob("sluice-checkpoint-*"))
 
 
-def test_whatever_else_deltalake_says_is_a_verdict_without_its_paths(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    class Panic(BaseException):
-        """As Rust's panics are."""
+def test_a_large_checkpoint_lies_on_disk_as_long_as_its_snapshot(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
+    before = spooled_files()
+    tables, table = DeltaTables(), table_at_checkpoint(**CHECKPOINTS["Parquet with sidecars"])
+    snapshot = tables.snapshot(table.storage())
+    assert len(spooled_files() - before) == 3
+    del tables
+    assert len(list(snapshot.adds())) == 3
+    del snapshot
+    assert spooled_files() == before
 
-    def panic(*_: object, **__: object) -> deltalake.DeltaTable:
-        raise Panic("s3://bucket/table")
 
-    monkeypatch.setattr("core.delta.reader.DeltaTable", panic)
-    with pytest.raises(MalformedRequestError) as caught:
-        judge(storage(UNREACHABLE))
-    assert "bucket" not in caught.value.message
+class FullDisk:
+    """What a temporary file is where no space is left: `/dev/full`, which fails as a disk does."""
+
+    def __init__(self, *, buffering: int = -1, **_: object) -> None:
+        self._file = Path("/dev/full").open("r+b", buffering)
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._file, name)
+
+
+def test_a_checkpoint_that_fits_nowhere_is_a_400(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
+    monkeypatch.setattr(tempfile, "NamedTemporaryFile", FullDisk)
+    with pytest.raises(AnswerTooLargeError, match="larger than the space") as raised:
+        read(table_at_checkpoint(**CHECKPOINTS["classic name with sidecars"]))
+    assert raised.value.status == 400
+
+
+def test_a_checkpoint_that_vanishes_while_it_is_read_leaves_no_file(monkeypatch):
+    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
+    before = spooled_files()
+    table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
+    table.delete("_delta_log/_sidecars/two.parquet")
+    with pytest.raises(TableFilesError):
+        read(table)
+    assert spooled_files() == before
+
+
+STATED = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+
+
+def stated(time: int):
+    return {"commitInfo": {"inCommitTimestamp": time}}
+
+
+def test_the_time_that_a_commit_states_is_the_snapshots():
+    table = TableInMemory()
+    table.commit(0, stated(50), PROTOCOL, STATED, at_ms=1000)
+    table.commit(1, stated(60), add("a"), at_ms=2000)
+    assert read(table).timestamp == 60
+    assert DeltaTables().snapshot(table.storage(), version=0).timestamp == 50
+
+
+def test_the_time_that_a_commit_states_is_read_also_where_its_checkpoint_is():
+    table = TableInMemory()
+    table.commit(4, stated(60), add("a"), at_ms=2000)
+    table.put(name(4, "checkpoint.parquet"), checkpoint(PROTOCOL, STATED, add("a")), at_ms=3000)
+    assert read(table).timestamp == 60
+    table.delete(name(4))
+    assert read(table).timestamp == 3000
+
+
+def test_a_checkpoint_and_ten_commits_take_fourteen_requests_at_most():
+    table = TableInMemory()
+    table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+    table.hint(10)
+    for version in range(10, 21):
+        table.commit(version, add(str(version)))
+    assert read(table).num_files == 11
+    assert len(table.requests) == 13
+    assert sorted(table.requests) == ["GetObject"] * 12 + ["ListObjectsV2"]
+
+
+def test_commits_and_checkpoint_are_read_at_the_same_time():
+    table = table_at_checkpoint(**CHECKPOINTS["parts"])
+    together = threading.Barrier(3, timeout=10)
+    table.s3.on_get = lambda key: None if key.endswith("_last_checkpoint") else together.wait()
+    assert read(table).num_files == 3

@@ -29,7 +29,7 @@ BEYOND_LOG_AND_TRACES = {
     "TableVersion": CATALOG | STORAGE,
     "TableMetadata": CATALOG | STORAGE,
     "QueryTable": CATALOG | INDEX | STORAGE,
-    "TableChanges": CATALOG,
+    "TableChanges": CATALOG | STORAGE,
     "QueryStatus": CATALOG,
     "TemporaryTableCredentials": CATALOG | STORAGE,
     "UnknownRoute": set(),

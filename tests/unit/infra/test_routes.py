@@ -7,6 +7,7 @@ import pytest
 from cli.serve.routes import ANY, read_routes
 from core.settings import MAX_URL_SECONDS, MIN_URL_SECONDS, Settings
 from handlers.unknown_route import ALLOWED
+from infra.build import READ_TABLES
 from tests.unit.infra.template import ALARMS, FUNCTIONS, PROJECT, RESOURCES, TEMPLATE, arn, of_type, ref
 
 ROUTES = read_routes()
@@ -92,7 +93,19 @@ def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
             return default
 
     Settings.from_environment(Environment())
-    assert set(TEMPLATE["Globals"]["Function"]["Environment"]["Variables"]) <= read | POWERTOOLS_VARIABLES
+    set_for_some = [properties.get("Environment", {"Variables": {}}) for properties in FUNCTIONS.values()]
+    for environment in (TEMPLATE["Globals"]["Function"]["Environment"], *set_for_some):
+        assert set(environment["Variables"]) <= read | POWERTOOLS_VARIABLES
+
+
+def test_the_functions_that_read_logs_have_a_disk_and_keep_what_they_read_in_part_of_their_memory():
+    readers = [properties for properties in FUNCTIONS.values() if properties.get("CodeUri") == "full"]
+    assert {reader["Handler"].split(".")[1] for reader in readers} == READ_TABLES
+    for reader in readers:
+        assert reader["EphemeralStorage"] == {"Size": ref("DiskMegabytes")}
+        assert reader["Environment"]["Variables"] == {"SLUICE_SNAPSHOT_CACHE_MB": ref("SnapshotCacheMegabytes")}
+        # A million files are read in 300 MB, after all imports.
+        assert TEMPLATE["Parameters"]["SnapshotCacheMegabytes"]["MaxValue"] <= reader["MemorySize"] - 500
 
 
 def test_the_lifetime_of_urls_has_the_limits_of_the_functions():

@@ -33,6 +33,13 @@ def test_an_object_is_read_whole(s3: Any) -> None:
     assert ObjectReader(s3, BUCKET).get("a b/é") == b"bytes"
 
 
+def test_an_objects_size_is_known_without_reading_it(s3: Any) -> None:
+    s3.put_object(Bucket=BUCKET, Key="a b/é", Body=b"bytes")
+    assert ObjectReader(s3, BUCKET).size("a b/é") == 5
+    with pytest.raises(TableFilesError, match="table files missing"):
+        ObjectReader(s3, BUCKET).size("absent")
+
+
 def test_a_listing_has_what_is_below_the_prefix_in_the_order_of_keys(s3: Any) -> None:
     for key in ("log/2", "log/1 %", "other/1", "log/3"):
         s3.put_object(Bucket=BUCKET, Key=key, Body=key.encode())

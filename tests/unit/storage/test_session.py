@@ -6,6 +6,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
+from core.delta.judge import storage_options
 from core.settings import Settings
 from core.storage.location import S3Location
 from core.storage.roles import SESSION_SECONDS, NoStorageRoleError, StorageRoles
@@ -80,6 +81,14 @@ def test_urls_of_one_session_end_together_however_late_they_are_signed() -> None
     assert session.signer().sign("key") == before
 
 
+def test_another_bucket_is_signed_for_and_read_with_the_same_credentials() -> None:
+    session = Opened().storage.open(LOCATION)
+    own, other = urlsplit(session.signer().sign("key")), urlsplit(session.signer("archive").sign("key"))
+    assert (own.netloc, other.netloc) == ("bucket.s3.eu-west-1.amazonaws.com", "archive.s3.eu-west-1.amazonaws.com")
+    same = ("X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token")
+    assert [parse_qs(own.query)[name] for name in same] == [parse_qs(other.query)[name] for name in same]
+
+
 @pytest.mark.parametrize(
     ("endpoint_url", "path_style", "bucket", "expected"),
     [
@@ -95,7 +104,7 @@ def test_deltalake_is_sent_where_the_urls_point(
 ) -> None:
     opened = Opened(replace(SETTINGS, s3_endpoint_url=endpoint_url, s3_path_style=path_style))
     session = opened.storage.open(S3Location(bucket, "trips"))
-    options = session.delta_options()
+    options = storage_options(session)
     assert session.signer().sign("key").startswith(options["AWS_ENDPOINT_URL"] + "/")
     assert {name: value for name, value in options.items() if name.startswith("AWS_")} == {
         "AWS_ACCESS_KEY_ID": "ASIA1",

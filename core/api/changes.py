@@ -1,0 +1,65 @@
+"""The parameters of `GET …/changes`.
+
+The checks and their texts are the reference server's: clients and their tests look for them.
+"""
+
+from dataclasses import dataclass
+
+from core.api.query import MAX_FILES_NOT_POSITIVE
+from core.api.request import Request, whole_number
+from core.errors import InvalidParameterError
+
+
+@dataclass(frozen=True, slots=True)
+class ChangesRequest:
+    """The range has one beginning and at most one end, each a version or a timestamp."""
+
+    starting_version: int | None
+    starting_timestamp: str | None
+    ending_version: int | None
+    ending_timestamp: str | None
+    include_historical_metadata: bool
+    include_historical_protocol: bool
+    page_token: str | None
+
+    @classmethod
+    def of(cls, request: Request) -> "ChangesRequest":
+        query = request.query
+        for edge in ("starting", "ending"):
+            if f"{edge}Version" in query and f"{edge}Timestamp" in query:
+                raise InvalidParameterError(
+                    f"Multiple {edge} arguments provided for CDF read. "
+                    f"Please provide one of either {edge}Timestamp or {edge}Version."
+                )
+        if not {"startingVersion", "startingTimestamp"} & query.keys():
+            raise InvalidParameterError("No startingVersion or startingTimestamp provided for CDF read.")
+        return cls(
+            starting_version=_version(request, "startingVersion"),
+            starting_timestamp=query.get("startingTimestamp"),
+            ending_version=_version(request, "endingVersion"),
+            ending_timestamp=query.get("endingTimestamp"),
+            include_historical_metadata=_flag(request, "includeHistoricalMetadata"),
+            include_historical_protocol=_flag(request, "includeHistoricalProtocol"),
+            page_token=query.get("pageToken"),
+        )
+
+
+def asked_max_files(request: Request) -> int | None:
+    """Checked before the table is looked for, as all else of a request's form is."""
+    number = request.number("maxFiles")
+    if number is not None and number <= 0:
+        raise InvalidParameterError(MAX_FILES_NOT_POSITIVE)
+    return number
+
+
+def _version(request: Request, name: str) -> int | None:
+    text = request.query.get(name)
+    try:
+        return None if text is None else whole_number(text)
+    except InvalidParameterError:
+        raise InvalidParameterError(f"{name} is not a valid number.") from None
+
+
+def _flag(request: Request, name: str) -> bool:
+    """The Python client writes `True`. What is neither true nor false is no."""
+    return request.query.get(name, "").lower() == "true"

@@ -1,0 +1,190 @@
+"""The actions of a log, from the JSON that a commit writes them in.
+
+Nothing is taken on trust: what has a wrong type would otherwise become a wrong answer, or fail in the middle of one.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+import orjson
+
+from core.delta.snapshot import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
+from core.errors import MalformedRequestError
+
+T = TypeVar("T")
+
+Key: TypeAlias = str | tuple[str, str]
+
+MAX_SIZE = 2**63 - 1
+# Of an action on a file, what few tables have, and what is relayed as it stands.
+MORE = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+
+
+def key_of(file: Add | Remove) -> Key:
+    """What tells a file from others: its path as it is written, and its deletion vector if it has one."""
+    return file.path if file.deletion_vector is None else (file.path, file.deletion_vector.unique_id)
+
+
+def keys_of(paths: Sequence[str], vectors: Sequence[DeletionVector | None]) -> Sequence[Key]:
+    if not any(vectors):
+        return paths
+    named = zip(paths, vectors, strict=True)
+    return [path if vector is None else (path, vector.unique_id) for path, vector in named]
+
+
+def memory_of(add: Add) -> int:
+    """What CPython needs to hold it, roughly."""
+    return 700 + len(add.path) + len(add.stats or "")
+
+
+@contextlib.contextmanager
+def valid_actions() -> Iterator[None]:
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise MalformedRequestError(
+            "The table's transaction log has an entry that is not a valid Delta action."
+        ) from error
+
+
+def json_actions(commit: bytes) -> Iterator[dict[str, Any]]:
+    for line in commit.splitlines():
+        if line.strip():
+            yield of_type(dict, orjson.loads(line))
+
+
+def take_single(action: dict[str, Any], found: dict[str, Any]) -> None:
+    """Notes what a commit may say only once; a writer that says the same thing twice is forgiven."""
+    for name in ("commitInfo", "metaData", "protocol"):
+        value = action.get(name)
+        if value is not None and found.setdefault(name, of_type(dict, value)) != value:
+            raise ValueError(f"two {name} actions in one commit")
+
+
+def add(action: dict[str, Any]) -> Add:
+    return Add(
+        path(action["path"]),
+        partition_values(action["partitionValues"]),
+        size(action["size"]),
+        of_type(int, action["modificationTime"]),
+        of_type(bool, action.get("dataChange", True)),
+        optional(str, action.get("stats")),
+        deletion_vector(action.get("deletionVector")),
+        more(action),
+    )
+
+
+def remove(action: dict[str, Any]) -> Remove:
+    values = action.get("partitionValues")
+    return Remove(
+        path(action["path"]),
+        None if values is None else partition_values(values),
+        None if action.get("size") is None else size(action["size"]),
+        optional(int, action.get("deletionTimestamp")),
+        of_type(bool, action.get("dataChange", True)),
+        optional(str, action.get("stats")),
+        deletion_vector(action.get("deletionVector")),
+        more(action),
+    )
+
+
+def cdc(action: dict[str, Any]) -> Cdc:
+    return Cdc(
+        path(action["path"]),
+        partition_values(action["partitionValues"]),
+        size(action["size"]),
+        more(action),
+    )
+
+
+def protocol(action: dict[str, Any]) -> Protocol:
+    return Protocol(
+        min_reader_version=of_type(int, action["minReaderVersion"]),
+        min_writer_version=of_type(int, action["minWriterVersion"]),
+        reader_features=texts(action.get("readerFeatures")),
+        writer_features=texts(action.get("writerFeatures")),
+    )
+
+
+def metadata(action: dict[str, Any]) -> Metadata:
+    return Metadata(
+        id=of_type(str, action["id"]),
+        schema_string=schema(action["schemaString"]),
+        partition_columns=texts(action.get("partitionColumns")),
+        name=optional(str, action.get("name")),
+        description=optional(str, action.get("description")),
+        provider=of_type(str, action["format"]["provider"]),
+        options=properties(action["format"].get("options")),
+        configuration=properties(action.get("configuration")),
+        created_time=optional(int, action.get("createdTime")),
+    )
+
+
+def schema(value: object) -> str:
+    """The schema's text, if it is one: whoever looks into it later may count on its columns."""
+    text = of_type(str, value)
+    parsed = of_type(dict, orjson.loads(text))
+    for column in of_type(list, parsed["fields"]):
+        of_type(str, column["name"])
+        if not isinstance(column["type"], (str, dict)):
+            raise TypeError("a column has no type")
+    return text
+
+
+def deletion_vector(value: dict[str, Any] | None) -> DeletionVector | None:
+    if value is None:
+        return None
+    return DeletionVector(
+        of_type(str, value["storageType"]),
+        of_type(str, value["pathOrInlineDv"]),
+        optional(int, value.get("offset")),
+        of_type(int, value["sizeInBytes"]),
+        of_type(int, value["cardinality"]),
+    )
+
+
+def more(action: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {name: action[name] for name in MORE if action.get(name) is not None} or None
+
+
+def path(value: object) -> str:
+    text = of_type(str, value)
+    if not text:
+        raise ValueError("a path is empty")
+    return text
+
+
+def size(value: object) -> int:
+    number = of_type(int, value)
+    if not 0 <= number <= MAX_SIZE:
+        raise ValueError("a size is out of range")
+    return number
+
+
+def partition_values(value: object) -> dict[str, str | None]:
+    values = of_type(dict, value or {})
+    for text in values.values():
+        optional(str, text)
+    return values
+
+
+def properties(value: object) -> dict[str, str]:
+    """A property that is null is one that is not set."""
+    values = of_type(dict, value or {})
+    return {name: of_type(str, text) for name, text in values.items() if text is not None}
+
+
+def texts(value: object) -> tuple[str, ...]:
+    return tuple(of_type(str, text) for text in of_type(list, value or []))
+
+
+def optional(kind: type[T], value: object) -> T | None:
+    return None if value is None else of_type(kind, value)
+
+
+def of_type(kind: type[T], value: object) -> T:
+    """Exactly: for JSON, a bool is no number."""
+    if type(value) is not kind:
+        raise TypeError(f"{kind.__name__} expected")
+    return value

@@ -1,0 +1,153 @@
+"""A checkpoint: the state of a table at one version, as rows of Parquet.
+
+It stays packed, in memory or in a file of the temporary directory, and is decoded a batch at a time whenever its files
+are asked for: a million of them never stand in memory. What is kept of each is what totals need, the hash of its key
+and its size. A small checkpoint is kept decoded as well, because most tables are small and are asked for again.
+"""
+
+import contextlib
+from array import array
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain, compress
+from typing import IO, Any, NamedTuple, TypeAlias
+
+from arro3.core import RecordBatch
+from arro3.io import read_parquet
+
+from core.delta.log import actions
+from core.delta.log.actions import Key, keys_of, memory_of
+from core.delta.log.footer import narrowed_footer
+from core.delta.log.rows import AddRows, KnownPartitions, objects
+from core.delta.snapshot import AddBatch, DeletionVector, Metadata, Protocol
+from core.errors import MalformedRequestError, SharingError
+
+BATCH_ROWS = 8192
+# Of a packed checkpoint: some 20,000 files.
+DECODED_BYTES = 4 * 1024 * 1024
+# Of each file: a hash, a size, and whether there is a deletion vector.
+INDEX_BYTES = 17
+
+TOPS = ("protocol", "metaData", "sidecar")
+INDEXED = ("path", "size", "deletionVector")
+
+Packed: TypeAlias = bytes | IO[bytes]
+"""A Parquet file of the checkpoint: its content, or a temporary file with it, which is removed with the object."""
+
+
+class Totals(NamedTuple):
+    num_files: int
+    size: int
+    num_deletion_vectors: int
+
+
+class Checkpoint:
+    def __init__(self, files: Sequence[Packed], manifest: bytes = b"") -> None:
+        """`manifest`: the top of a checkpoint that is written in JSON, as a commit is."""
+        self._files = files
+        self._hashes, self._sizes, self._has_vector = array("q"), array("q"), array("b")
+        self.protocol: Protocol | None = None
+        self.metadata: Metadata | None = None
+        self.sidecars: list[tuple[str, int]] = []
+        """Paths and sizes."""
+        self._decoded: list[AddBatch] = []
+        self._known: KnownPartitions = {}
+        packed_bytes = sum(len(file) for file in files if isinstance(file, bytes))
+        self.disk_bytes = sum(file.seek(0, 2) for file in files if not isinstance(file, bytes))
+        self._is_decoded = packed_bytes + self.disk_bytes <= DECODED_BYTES
+        with _undamaged():
+            self._take_manifest(manifest)
+            for file in files:
+                with contextlib.nullcontext(file) if self._is_decoded else _narrowed(file) as content:
+                    for batch in _batches(content):
+                        self._take(batch)
+        self._totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
+        decoded_bytes = sum(memory_of(add) for batch in self._decoded for add in batch.adds())
+        self.memory_bytes = packed_bytes + decoded_bytes + INDEX_BYTES * len(self._sizes)
+
+    def batches(self) -> Iterator[AddBatch]:
+        yield from self._decoded
+        if not self._is_decoded:
+            known: KnownPartitions = {}
+            with _undamaged():
+                for batch in chain.from_iterable(map(_batches, self._files)):
+                    yield AddRows(batch).adds(known)
+
+    def totals_without(self, keys: Collection[Key]) -> Totals:
+        """Of the files that are none of `keys`. It goes by hashes: of a million files, one key in 10^13 is mistaken."""
+        gone = set(map(hash, keys))
+        if gone.isdisjoint(self._hashes):
+            return self._totals
+        stays = [hashed not in gone for hashed in self._hashes]
+        return Totals(sum(stays), sum(compress(self._sizes, stays)), sum(compress(self._has_vector, stays)))
+
+    def _take_manifest(self, manifest: bytes) -> None:
+        adds = []
+        for action in actions.json_actions(manifest):
+            if (add := action.get("add")) is not None:
+                adds.append(actions.add(add))
+            else:
+                self._take_top(action)
+        if adds:
+            inline = AddBatch.of(adds)
+            self._decoded.append(inline)
+            self._index(inline.paths, inline.sizes, inline.deletion_vectors)
+
+    def _take(self, batch: RecordBatch) -> None:
+        for name in TOPS:
+            for value in objects(batch, name):
+                self._take_top({name: value})
+        rows = AddRows(batch)
+        if self._is_decoded:
+            self._decoded.append(rows.adds(self._known))
+        self._index(rows.paths, rows.sizes(), rows.deletion_vectors())
+
+    def _take_top(self, action: dict[str, Any]) -> None:
+        if (protocol := action.get("protocol")) is not None:
+            self.protocol = actions.protocol(protocol)
+        elif (metadata := action.get("metaData")) is not None:
+            self.metadata = actions.metadata(metadata)
+        elif (sidecar := action.get("sidecar")) is not None:
+            self.sidecars.append((actions.path(sidecar["path"]), actions.size(sidecar["sizeInBytes"])))
+
+    def _index(self, paths: list[str], sizes: list[int], vectors: list[DeletionVector | None]) -> None:
+        self._hashes.extend(map(hash, keys_of(paths, vectors)))
+        self._sizes.extend(sizes)
+        self._has_vector.extend(vector is not None for vector in vectors)
+
+
+def _batches(file: Packed) -> Iterator[RecordBatch]:
+    return read_parquet(file if isinstance(file, bytes) else file.name, batch_size=BATCH_ROWS)
+
+
+@contextlib.contextmanager
+def _narrowed(file: Packed) -> Iterator[Packed]:
+    """The file without the columns that only its answers need: statistics are nine tenths of it."""
+    try:
+        footer = narrowed_footer(file, _is_for_index)
+    except ValueError:  # then it takes longer
+        footer = b""
+    if isinstance(file, bytes):
+        yield file + footer
+        return
+    end = file.seek(0, 2)
+    try:
+        with contextlib.suppress(OSError):  # no room for it
+            file.write(footer)
+            file.flush()
+        yield file
+    finally:
+        file.truncate(end)
+
+
+def _is_for_index(path: tuple[str, ...]) -> bool:
+    return path[0] in TOPS or (path[0] == "add" and path[1] in INDEXED)
+
+
+@contextlib.contextmanager
+def _undamaged() -> Iterator[None]:
+    try:
+        yield
+    except (SharingError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as problem:  # arro3 panics on a damaged file, and a panic is no Exception
+        raise MalformedRequestError("A checkpoint of the table's transaction log is damaged.") from problem

@@ -1,0 +1,115 @@
+"""The commits of a range of versions, in order.
+
+They are fetched in parallel, but no further ahead than a bounded number of bytes: a range of ten thousand versions
+never stands in memory.
+"""
+
+import contextlib
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+from core.delta.log import actions
+from core.delta.log.files import Log
+from core.delta.snapshot import Commit, FileAction
+from core.errors import AnswerTooLargeError
+from core.storage.objects import ObjectInfo
+
+PARALLEL_READS = 24
+AHEAD_BYTES = 32 * 1024 * 1024
+# S3 gives some 1,000 small objects a second to one function, and a function has 28 seconds.
+MAX_COMMITS = 20_000
+
+Get = Callable[[str], bytes]
+MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+
+
+@contextlib.contextmanager
+def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
+    """The contents of files, one after the other, on their way from the block's beginning and at most to its end."""
+    waiting = deque(files)
+    coming: deque[tuple[int, Future[bytes]]] = deque()
+    pool = ThreadPoolExecutor(PARALLEL_READS)
+
+    def fetch_ahead() -> None:
+        ahead = sum(size for size, _ in coming)
+        while waiting and len(coming) < 2 * PARALLEL_READS and (not coming or ahead < AHEAD_BYTES):
+            file = waiting.popleft()
+            coming.append((file.size, pool.submit(get, file.key)))
+            ahead += file.size
+
+    def contents() -> Iterator[bytes]:
+        while coming:
+            content = coming.popleft()[1].result()
+            fetch_ahead()
+            yield content
+
+    try:
+        fetch_ahead()
+        yield contents()
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+def check_number(files: Sequence[Any]) -> None:
+    if len(files) > MAX_COMMITS:
+        raise AnswerTooLargeError(
+            f"The answer needs {len(files):,} commits of the table's transaction log, more than the {MAX_COMMITS:,} "
+            "that this server reads at once. Ask for fewer versions, or have the table's owner make a checkpoint."
+        )
+
+
+def read_commits(get: Get, log: Log, start: int, end: int) -> Iterator[Commit]:
+    """Whether all commits of the range are there is known at once; their contents come as they are taken."""
+    versions = range(start, end + 1)
+    check_number(versions)
+    return _commits(get, {version: log.commit(version) for version in versions}, log.timestamps)
+
+
+def _commits(get: Get, files: Mapping[int, ObjectInfo], timestamps: Mapping[int, int]) -> Iterator[Commit]:
+    with fetched(get, files.values()) as contents:
+        for version, content in zip(files, contents, strict=True):
+            yield parse_commit(content, version, timestamps[version])
+
+
+def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
+    files: list[FileAction] = []
+    found: dict[str, Any] = {}
+    with actions.valid_actions():
+        for action in actions.json_actions(content):
+            if (add := action.get("add")) is not None:
+                files.append(actions.add(add))
+            elif (remove := action.get("remove")) is not None:
+                files.append(actions.remove(remove))
+            elif (cdc := action.get("cdc")) is not None:
+                files.append(actions.cdc(cdc))
+            else:
+                actions.take_single(action, found)
+        info = found.get("commitInfo", {})
+        timestamp = actions.optional(int, info.get("inCommitTimestamp"))
+        return Commit(
+            version=version,
+            timestamp=file_timestamp if timestamp is None else timestamp,
+            protocol=actions.protocol(found["protocol"]) if "protocol" in found else None,
+            metadata=actions.metadata(found["metaData"]) if "metaData" in found else None,
+            files=tuple(files),
+            changes_no_row=_changes_no_row(info),
+        )
+
+
+def in_commit_timestamp(content: bytes) -> int | None:
+    """When a commit says that it was made; None if its table does not have commits say so."""
+    with actions.valid_actions():
+        for action in actions.json_actions(content):
+            if (info := action.get("commitInfo")) is not None:
+                return actions.optional(int, info.get("inCommitTimestamp"))
+    return None
+
+
+def _changes_no_row(info: dict[str, Any]) -> bool:
+    """A MERGE that matched nothing may still write files anew, whose rows are no changes."""
+    metrics = info.get("operationMetrics")
+    if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
+        return False
+    return all(metrics.get(name) == "0" for name in MERGED_ROWS)

@@ -1,0 +1,188 @@
+"""The files of a Delta log, as a listing shows them.
+
+A version is read from its *segment*: the newest complete checkpoint at or before it and every commit after that,
+several of them from one file where the log was compacted. A commit's time is its object's, made monotonic, as Delta
+defines it without in-commit timestamps.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import orjson
+
+from core.errors import MalformedRequestError, TableFilesError
+from core.storage.location import S3Location
+from core.storage.objects import ObjectInfo, ObjectReader
+
+FOLDER = "_delta_log/"
+# S3 counts whole seconds, so commits of the same second are told apart by their order, back to the first of them: a
+# listing goes back so many versions that a version has one time, whatever was listed.
+LOOK_BACK = 100
+COMMIT = re.compile(r"([0-9]{20})\.json")
+COMPACTION = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
+# One file; one of several parts; or one of any name, of the second kind of checkpoint.
+CHECKPOINT = re.compile(
+    r"([0-9]{20})\.checkpoint(?:\.([0-9]{10})\.([0-9]{10})|\.[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12})?"
+    r"\.(?:parquet|(?<=[0-9A-Fa-f]{12}\.)json)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    version: int
+    timestamp: int
+    tip: ObjectInfo
+    """The object that stands for the version: another one there means another log."""
+    checkpoint: tuple[ObjectInfo, ...]
+    """All parts of it; none if the log is read from its first commit or from a base."""
+    commits: tuple[ObjectInfo, ...]
+    """Oldest first."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """What is listed from `first_version` on: commits and complete checkpoints by version, and compactions."""
+
+    commits: Mapping[int, ObjectInfo]
+    checkpoints: Mapping[int, tuple[ObjectInfo, ...]]
+    compactions: Mapping[int, Mapping[int, ObjectInfo]] = field(default_factory=dict)
+    """By their first version, then by their last."""
+    first_version: int = 0
+
+    @cached_property
+    def version(self) -> int:
+        return max((*self.commits, *self.checkpoints))
+
+    @cached_property
+    def earliest_version(self) -> int:
+        """The first version that can still be read. Only a listing of the whole log knows it."""
+        if 0 in self.commits or not self.checkpoints:
+            return 0
+        return min(self.checkpoints)
+
+    def reaches(self, version: int) -> bool:
+        """Whether the listing goes back far enough to read a version."""
+        return self.first_version == 0 or any(at <= version for at in self.checkpoints)
+
+    def file(self, version: int) -> ObjectInfo | None:
+        """The object that stands for a version: its commit, or its checkpoint if the commit is gone."""
+        return self.commits.get(version) or next(iter(self.checkpoints.get(version, ())), None)
+
+    @cached_property
+    def timestamps(self) -> Mapping[int, int]:
+        """The commit time of each version in milliseconds, in order and strictly rising."""
+        timestamps: dict[int, int] = {}
+        earliest_possible = 0
+        for version in sorted(self.commits.keys() | self.checkpoints.keys()):
+            if file := self.file(version):
+                timestamps[version] = max(file.last_modified_ms, earliest_possible)
+                earliest_possible = timestamps[version] + 1
+        return timestamps
+
+    def last_checkpoint(self, version: int) -> int:
+        """The newest one at or before a version; -1 if there is none."""
+        return max((at for at in self.checkpoints if at <= version), default=-1)
+
+    def check_complete(self) -> None:
+        """A latest version is named only if it can be read."""
+        for _ in self._commits(self.last_checkpoint(self.version) + 1, self.version):
+            pass
+
+    def segment(self, version: int, *, base_version: int | None = None) -> LogSegment:
+        """What must be read for a version that the log reaches, beyond a base that is known already."""
+        start = self.last_checkpoint(version) if base_version is None else base_version
+        checkpoint = self.checkpoints.get(start, ()) if base_version is None else ()
+        commits = tuple(self._commits(start + 1, version))
+        tip = self.file(version)
+        if tip is None:
+            raise _incomplete(version)
+        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits)
+
+    def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
+        """Compacted where that is possible, but for the last: its commit alone tells when it was made."""
+        version = first
+        while version <= last:
+            ends = self.compactions.get(version, ())
+            compacted = max((end for end in ends if version < end < last), default=version)
+            if compacted > version:
+                yield self.compactions[version][compacted]
+            else:
+                yield self.commit(version)
+            version = compacted + 1
+
+    def commit(self, version: int) -> ObjectInfo:
+        if version not in self.commits:
+            raise _incomplete(version)
+        return self.commits[version]
+
+
+def _incomplete(version: int) -> MalformedRequestError:
+    return MalformedRequestError(
+        f"The table's transaction log is incomplete: the commit of version {version} is missing."
+    )
+
+
+def list_log(objects: ObjectReader, location: S3Location, *, from_version: int = 0) -> Log:
+    prefix = location.key(FOLDER)
+    commits: dict[int, ObjectInfo] = {}
+    compactions: dict[int, dict[int, ObjectInfo]] = {}
+    parts: dict[tuple[int, int], list[ObjectInfo]] = {}
+    checkpoints: dict[int, tuple[ObjectInfo, ...]] = {}
+    for info in objects.list(prefix, start_after=f"{prefix}{from_version:020d}."):
+        name = info.key.removeprefix(prefix)
+        if name > ":":  # past the digits: what is left (_last_checkpoint, _sidecars/ …) may be many pages
+            break
+        if found := COMMIT.fullmatch(name):
+            commits[int(found[1])] = info
+        elif found := COMPACTION.fullmatch(name):
+            compactions.setdefault(int(found[1]), {})[int(found[2])] = info
+        elif found := CHECKPOINT.fullmatch(name):
+            version, count = int(found[1]), int(found[3] or 1)
+            of_checkpoint = [info] if found[3] is None else parts.setdefault((version, count), [])
+            if found[3] is not None:
+                of_checkpoint.append(info)
+            if len(of_checkpoint) == count:
+                checkpoints[version] = tuple(of_checkpoint)
+    return Log(commits, checkpoints, compactions, from_version)
+
+
+def latest_log(objects: ObjectReader, location: S3Location) -> Log:
+    """The log from its last checkpoint on; the whole log if the hint to that one is absent or wrong."""
+    hint = _last_checkpoint(objects, location)
+    if hint is not None:
+        log = list_log(objects, location, from_version=max(hint - LOOK_BACK, 0))
+        if hint in log.checkpoints:
+            return log
+    return whole_log(objects, location)
+
+
+def whole_log(objects: ObjectReader, location: S3Location) -> Log:
+    log = list_log(objects, location)
+    if not log.commits and not log.checkpoints:
+        raise TableFilesError("table files missing")
+    return log
+
+
+def later_log(known: Log, objects: ObjectReader, location: S3Location) -> Log | None:
+    """`known` with what was committed since, by one look; None if another log has taken its place."""
+    recent = list_log(objects, location, from_version=known.version)
+    if recent.file(known.version) != known.file(known.version):
+        return None
+    if known.version == recent.version and recent.checkpoints.keys() <= known.checkpoints.keys():
+        return known
+    return Log(
+        {**known.commits, **recent.commits},
+        {**known.checkpoints, **recent.checkpoints},
+        {**known.compactions, **recent.compactions},
+        known.first_version,
+    )
+
+
+def _last_checkpoint(objects: ObjectReader, location: S3Location) -> int | None:
+    try:
+        version = orjson.loads(objects.get(location.key(f"{FOLDER}_last_checkpoint")))["version"]
+    except (TableFilesError, ValueError, KeyError, TypeError):
+        return None
+    return version if isinstance(version, int) and version >= 0 else None

@@ -1,0 +1,122 @@
+"""Log replay: a checkpoint and the commits after it, oldest first, give the live files; the newest action wins.
+
+A file is known by its path and its deletion vector, since one path may be removed with one vector and added again with
+another in the same commit. Only what the commits say is held as actions: a checkpoint stays packed, and is gone through
+when its files are asked for.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from core.delta.features import check_readable
+from core.delta.log import actions
+from core.delta.log.actions import Key, key_of, keys_of, memory_of
+from core.delta.log.files import LogSegment
+from core.delta.snapshot import Add, AddBatch, Metadata, Protocol, Snapshot
+from core.errors import MalformedRequestError
+
+if TYPE_CHECKING:
+    from core.delta.log.checkpoint import Checkpoint
+
+BATCH_FILES = 8192
+# A path and its place in a dictionary.
+REMOVED_BYTES = 300
+IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """A snapshot with what it takes to go on from it."""
+
+    segment: LogSegment
+    snapshot: Snapshot
+    checkpoint: "Checkpoint | None"
+    files: dict[Key, Add | None]
+    """What the commits since the checkpoint say of each file: added, or removed."""
+    memory_bytes: int
+    disk_bytes: int
+
+
+class Replay:
+    def __init__(self, base: Replayed | None = None, checkpoint: "Checkpoint | None" = None) -> None:
+        self._checkpoint = base.checkpoint if base else checkpoint
+        state = base.snapshot if base else checkpoint
+        self._protocol: Protocol | None = state.protocol if state else None
+        self._metadata: Metadata | None = state.metadata if state else None
+        # A copy: the base may be in use by an answer that is still being written.
+        self._files: dict[Key, Add | None] = dict(base.files) if base else {}
+        self._in_commit_timestamp: int | None = None
+
+    def apply(self, commit: bytes) -> None:
+        """All of a commit's actions, or of a file that several commits were compacted into."""
+        found: dict[str, Any] = {}
+        with actions.valid_actions():
+            for action in actions.json_actions(commit):
+                if (added := action.get("add")) is not None:
+                    add = actions.add(added)
+                    self._say(key_of(add), add)
+                elif (removed := action.get("remove")) is not None:
+                    self._say(key_of(actions.remove(removed)), None)
+                else:
+                    actions.take_single(action, found)
+            if "protocol" in found:
+                self._protocol = actions.protocol(found["protocol"])
+            if "metaData" in found:
+                self._metadata = actions.metadata(found["metaData"])
+            info = found.get("commitInfo", {})
+            self._in_commit_timestamp = actions.optional(int, info.get("inCommitTimestamp"))
+
+    def _say(self, key: Key, add: Add | None) -> None:
+        self._files.pop(key, None)  # so that the order is that of the newest actions, wherever the replay began
+        self._files[key] = add
+
+    def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> Replayed:
+        if self._protocol is None:
+            raise MalformedRequestError("The table's transaction log has no protocol.")
+        if self._metadata is None:
+            raise MalformedRequestError("The table's transaction log has no metadata.")
+        check_readable(self._protocol, self._metadata)
+        num_files, size, num_deletion_vectors, memory_bytes = self._totals()
+        timestamp = self._in_commit_timestamp or in_commit_timestamp
+        snapshot = Snapshot(
+            version=segment.version,
+            timestamp=segment.timestamp if timestamp is None else timestamp,
+            protocol=self._protocol,
+            metadata=self._metadata,
+            num_files=num_files,
+            size=size,
+            num_deletion_vectors=num_deletion_vectors,
+            batches=lambda: _live(self._files, self._checkpoint),
+        )
+        disk_bytes = self._checkpoint.disk_bytes if self._checkpoint else 0
+        return Replayed(segment, snapshot, self._checkpoint, self._files, memory_bytes, disk_bytes)
+
+    @property
+    def lacks_in_commit_timestamp(self) -> bool:
+        """Whether the version has a time of its own that was not among what was read."""
+        enabled = self._metadata is not None and self._metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
+        return enabled and self._in_commit_timestamp is None
+
+    def _totals(self) -> tuple[int, int, int, int]:
+        live = [add for add in self._files.values() if add is not None]
+        num_files, size = len(live), sum(add.size for add in live)
+        num_deletion_vectors = sum(add.deletion_vector is not None for add in live)
+        memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
+        if self._checkpoint:
+            kept = self._checkpoint.totals_without(self._files)
+            num_files, size = num_files + kept.num_files, size + kept.size
+            num_deletion_vectors += kept.num_deletion_vectors
+            memory_bytes += self._checkpoint.memory_bytes
+        return num_files, size, num_deletion_vectors, memory_bytes
+
+
+def _live(files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[AddBatch]:
+    added = filter(None, files.values())
+    while some := list(islice(added, BATCH_FILES)):
+        yield AddBatch.of(some)
+    for batch in checkpoint.batches() if checkpoint else ():
+        keys = keys_of(batch.paths, batch.deletion_vectors)
+        # Most batches of a checkpoint are as they were.
+        yield batch if files.keys().isdisjoint(keys) else batch.only(key not in files for key in keys)

@@ -1,0 +1,269 @@
+"""An answer about a table, in the one format or in the other: its headers and its lines.
+
+The lines of files are the hot path: their actions come as plain tuples and go out as one dictionary each.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import core.delta.reader  # noqa: F401 - brings the Parquet reader while Lambda starts the function, not in a request
+from core.api import lines
+from core.api.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, PARQUET, Capabilities, file_id_hash
+from core.api.request import Request
+from core.api.response import VERSION_HEADER, Response, ndjson_response
+from core.catalog.model import Table
+from core.delta.paths import FilePaths
+from core.delta.snapshot import Add, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove, Snapshot
+from core.errors import TableFilesError, UnsupportedOperationError
+from core.sharing.call import Observed
+from core.sharing.discovery import directory_fields
+from core.storage.location import S3Location
+from core.storage.session import StorageSession
+
+if TYPE_CHECKING:
+    from core.storage.presign import UrlSigner
+
+CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
+# With these a reader looks for times inside of commits, of which clients get none: they have each file's timestamp.
+NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How a client wants its answer."""
+
+    capabilities: Capabilities
+    file_id_hash: str | None
+    observed: Observed
+
+    @classmethod
+    def of(cls, request: Request, observed: Observed) -> "Asked":
+        return cls(Capabilities.parse(request.headers), file_id_hash(request.headers), observed)
+
+
+class TableAnswer(ABC):
+    response_format: ClassVar[str]
+
+    def __init__(self, table: Table, storage: StorageSession, asked: Asked) -> None:
+        self._table = table
+        self._storage = storage
+        self._asked = asked
+        self._observed = asked.observed
+        self._paths = FilePaths(storage.location, [S3Location.parse(uri) for uri in table.auxiliary_locations])
+        self._signers: dict[str, UrlSigner] = {}
+        self._digest = hashlib.sha256 if (asked.file_id_hash or self.response_format) == DELTA else hashlib.md5
+        self._expires_at = storage.expires_at_ms
+
+    @abstractmethod
+    def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes: ...
+
+    @abstractmethod
+    def metadata_line(
+        self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None
+    ) -> bytes: ...
+
+    @abstractmethod
+    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
+        """A file of a snapshot."""
+
+    @abstractmethod
+    def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
+        """A file that a commit added or removed, or that holds changed rows."""
+
+    def _removed(self, remove: Remove, *, partitioned: bool) -> tuple[Mapping[str, str | None], int]:
+        """Its partition values and its size. Old writers say of a removed file no more than its path."""
+        values, size = remove.partition_values, remove.size
+        if values is None and partitioned:
+            raise UnsupportedOperationError(
+                "The table's changes cannot be read: its log does not say which partition a removed file belonged to."
+            )
+        if size is None:
+            bucket, key = self._paths.find(remove.path)
+            try:
+                size = self._storage.objects(bucket).size(key)
+            except TableFilesError as error:
+                raise UnsupportedOperationError(
+                    "The table's changes cannot be read: its log does not say how large a removed file was, "
+                    "and the file cannot be looked at any more."
+                ) from error
+        return values or {}, size
+
+    def response(self, version: int, body: Iterable[bytes], *, ends: bool = False, echoes: bool = True) -> Response:
+        """`ends`: whether an endStreamAction is due. `echoes`: whether this route knows of the capability at all."""
+        echo = echoes and self._asked.capabilities.include_end_stream_action
+        headers = {
+            VERSION_HEADER: str(version),
+            HEADER: f"responseformat={self.response_format}{';includeendstreamaction=true' if echo else ''}",
+        }
+        if self._asked.file_id_hash is not None:
+            headers[FILE_ID_HASH_HEADER] = self._asked.file_id_hash
+        return ndjson_response(self._ended(body) if ends or echo else body, headers=headers)
+
+    def _ended(self, body: Iterable[bytes]) -> Iterator[bytes]:
+        yield from body
+        expires_at = self._expires_at if self._observed.files_listed else None
+        yield lines.end_stream_line(min_url_expiration_timestamp=expires_at)
+
+    def _beside(self, totals: Snapshot | None, version: int | None) -> dict[str, Any]:
+        """What a metaData line says beyond the log's own action."""
+        beside: dict[str, Any] = {} if version is None else {"version": version}
+        if totals is not None:
+            beside |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
+        return beside
+
+    def _signed(self, bucket: str, key: str) -> str:
+        self._observed.urls_signed += 1
+        signer = self._signers.get(bucket)
+        if signer is None:
+            signer = self._signers[bucket] = self._storage.signer(bucket)
+        return signer.sign(key)
+
+    def _id(self, path: str) -> str:
+        return self._digest(path.encode(), usedforsecurity=False).hexdigest()
+
+
+class ParquetAnswer(TableAnswer):
+    """Plain files, for clients that know nothing of Delta."""
+
+    response_format = PARQUET
+
+    def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes:  # noqa: ARG002
+        return lines.PARQUET_PROTOCOL_LINE
+
+    def metadata_line(self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None) -> bytes:
+        changes_shared = self._table.history_shared and metadata.configuration.get(CHANGE_FEED_PROPERTY) == "true"
+        return lines.parquet_metadata_line(
+            _metadata_action(metadata),
+            configuration={"enableChangeDataFeed": "true"} if changes_shared else {},
+            beside=self._beside(totals, version),
+        )
+
+    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
+        return self._line("file", add.path, add.partition_values, add.size, add.stats, version, timestamp)
+
+    def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
+        if isinstance(action, Remove):
+            values, size = self._removed(action, partitioned=partitioned)
+            return self._line("remove", action.path, values, size, None, version, timestamp)
+        kind, stats = ("cdf", None) if isinstance(action, Cdc) else ("add", action.stats)
+        return self._line(kind, action.path, action.partition_values, action.size, stats, version, timestamp)
+
+    def _line(
+        self,
+        kind: str,
+        path: str,
+        partition_values: Mapping[str, str | None],
+        size: int,
+        stats: str | None,
+        version: int | None,
+        timestamp: int | None,
+    ) -> bytes:
+        self._observed.files_listed += 1
+        url = self._signed(*self._paths.find(path))
+        return lines.parquet_file_line(
+            kind, url, self._id(path), partition_values, size, stats, self._expires_at, version, timestamp
+        )
+
+
+class DeltaAnswer(TableAnswer):
+    """The log's own actions, with URLs for paths."""
+
+    response_format = DELTA
+
+    def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes:
+        return lines.delta_protocol_line(
+            protocol.min_reader_version,
+            protocol.min_writer_version,
+            protocol.reader_features,
+            protocol.writer_features,
+            version,
+        )
+
+    def metadata_line(self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None) -> bytes:
+        configuration = {
+            name: value for name, value in metadata.configuration.items() if not name.startswith(NOT_RELAYED)
+        }
+        action = _metadata_action(metadata) | {"configuration": configuration}
+        return lines.delta_metadata_line(action, beside=self._beside(totals, version))
+
+    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
+        document = self._document(add.path, add.partition_values, add.size, data_change=add.data_change)
+        document["modificationTime"] = add.modification_time
+        if add.stats is not None:
+            document["stats"] = add.stats
+        return self._line("add", add.path, document, add.deletion_vector, add.more, version, timestamp)
+
+    def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
+        if isinstance(action, Add):
+            return self.file_line(action, version, timestamp)
+        if isinstance(action, Cdc):
+            document = self._document(action.path, action.partition_values, action.size, data_change=False)
+            return self._line("cdc", action.path, document, None, action.more, version, timestamp)
+        values, size = self._removed(action, partitioned=partitioned)
+        document = self._document(action.path, values, size, data_change=action.data_change)
+        document["extendedFileMetadata"] = True
+        if action.deletion_timestamp is not None:
+            document["deletionTimestamp"] = action.deletion_timestamp
+        if action.stats is not None:
+            document["stats"] = action.stats
+        return self._line("remove", action.path, document, action.deletion_vector, action.more, version, timestamp)
+
+    def _document(
+        self, path: str, partition_values: Mapping[str, str | None], size: int, *, data_change: bool
+    ) -> dict[str, Any]:
+        url = self._signed(*self._paths.find(path))
+        return {"path": url, "partitionValues": partition_values, "size": size, "dataChange": data_change}
+
+    def _line(
+        self,
+        kind: str,
+        path: str,
+        document: dict[str, Any],
+        vector: DeletionVector | None,
+        more: Mapping[str, Any] | None,
+        version: int | None,
+        timestamp: int | None,
+    ) -> bytes:
+        self._observed.files_listed += 1
+        vector_id = None
+        if vector is not None:
+            document["deletionVector"], vector_id = self._vector(vector)
+        if more is not None:
+            document |= more
+        return lines.delta_file_line(kind, document, self._id(path), vector_id, self._expires_at, version, timestamp)
+
+    def _vector(self, vector: DeletionVector) -> tuple[dict[str, Any], str | None]:
+        """The descriptor as clients take it, inline or with the URL of a file, and that file's id."""
+        storage_type, where, file_id = vector.storage_type, vector.path_or_inline_dv, None
+        if storage_type != "i":
+            file_id = self._id(where)
+            storage_type, where = "p", self._signed(*self._paths.find_deletion_vector(vector))
+        descriptor = {
+            "storageType": storage_type,
+            "pathOrInlineDv": where,
+            "sizeInBytes": vector.size_in_bytes,
+            "cardinality": vector.cardinality,
+        }
+        if vector.offset is not None:
+            descriptor["offset"] = vector.offset
+        return descriptor, file_id
+
+
+ANSWERS: dict[str, type[TableAnswer]] = {answer.response_format: answer for answer in (ParquetAnswer, DeltaAnswer)}
+
+
+def _metadata_action(metadata: Metadata) -> dict[str, Any]:
+    action = {
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": metadata.provider, "options": metadata.options},
+        "schemaString": metadata.schema_string,
+        "partitionColumns": metadata.partition_columns,
+        "configuration": metadata.configuration,
+        "createdTime": metadata.created_time,
+    }
+    return {name: value for name, value in action.items() if value is not None}

@@ -1,0 +1,81 @@
+"""One server for the tests of this folder, with tables of all kinds and the gates that a provider may put up."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+import requests
+
+from tests.conftest import GOLDEN_TABLES
+from tests.integration.wire.lake import TABLES
+from tests.server import Server, running_server
+
+DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
+# Tables by Spark that show what the published Python client can read, whatever it says of itself.
+GOLDEN = (
+    "data-reader-timestamp_ntz",
+    "dv-with-columnmapping",
+    "spark-variant-checkpoint",
+    "type-widening",
+    "type-widening-nested",
+)
+BOTH = "responseformat=delta,parquet;readerfeatures=deletionvectors,columnmapping,timestampntz"
+
+
+@dataclass(frozen=True)
+class Wire:
+    server: Server
+    folder: Path
+
+    def url(self, table: str) -> str:
+        return self.server.table_url(f"modern.tables.{table}")
+
+    def call(self, method: str, table: str, route: str, capabilities: str | None = None, **call: Any) -> Any:
+        headers = {} if capabilities is None else {"delta-sharing-capabilities": capabilities}
+        headers |= call.pop("headers", {})
+        path = f"/shares/modern/schemas/tables/tables/{table}/{route}"
+        return self.server.call(method, path, headers=headers, **call)
+
+    def metadata(self, table: str, capabilities: str | None = None, **parameters: Any) -> requests.Response:
+        return self.call("GET", table, "metadata", capabilities, params=parameters)
+
+    def query(self, table: str, capabilities: str | None = None, **body: Any) -> requests.Response:
+        return self.call("POST", table, "query", capabilities, json=body)
+
+    def changes(self, table: str, capabilities: str | None = None, **parameters: Any) -> requests.Response:
+        return self.call("GET", table, "changes", capabilities, params=parameters)
+
+
+def lines(response: requests.Response) -> list[dict[str, Any]]:
+    assert response.status_code == 200, response.text
+    return [json.loads(line) for line in response.content.splitlines()]
+
+
+def error(response: requests.Response) -> tuple[int, str, str]:
+    document = response.json()
+    assert document.keys() == {"errorCode", "message"}
+    for secret in ("s3:", "sluice-data", "_delta_log", "/tmp", "elsewhere"):
+        assert secret not in document["message"]
+    return response.status_code, document["errorCode"], document["message"]
+
+
+@pytest.fixture(scope="session")
+def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    folder = tmp_path_factory.mktemp("wire")
+    for name, make in TABLES.items():
+        make(folder / name)
+    (folder / "nothing" / "_delta_log").mkdir(parents=True)
+    (folder / "nothing" / "readme.txt").write_text("no table")
+    gated = [
+        {"name": "late", "location": str(folder / "feed"), "historyShared": True, "startVersion": 2},
+        {"name": "private", "location": str(folder / "feed")},
+    ]
+    places = [folder / name for name in (*TABLES, "nothing")]
+    places += [GOLDEN_TABLES / name for name in GOLDEN if GOLDEN_TABLES.is_dir()]
+    tables = [{"name": place.name, "location": str(place), "historyShared": True} for place in places]
+    shares = {"version": 1, "shares": [{"name": "modern", "schemas": [{"name": "tables", "tables": tables + gated}]}]}
+    with running_server(folder, shares) as server:
+        yield Wire(server, folder)

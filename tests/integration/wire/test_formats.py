@@ -1,0 +1,173 @@
+"""Snapshots in both formats: over HTTP, and as the published Python client reads them."""
+
+import contextlib
+import io
+import json
+
+import delta_sharing
+import pytest
+import requests
+
+from tests.integration.wire.conftest import BOTH, DELTA, Wire, error, lines
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # the client's own
+
+SPARK = (
+    "responseformat=parquet,delta;readerfeatures=deletionVectors,columnMapping,timestampNtz,typeWidening-preview,"
+    "typeWidening,variantType-preview,geospatial,variantType,variantShredding-preview,variantShredding"
+)
+
+
+def ids(wire: Wire, table: str, version: int | None = None, *, delta: bool | None = None) -> list[int]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        frame = delta_sharing.load_as_pandas(wire.url(table), version=version, use_delta_format=delta)
+    return sorted(frame["id"])
+
+
+def format_of(response: requests.Response) -> str:
+    assert response.status_code == 200, response.text
+    return response.headers["delta-sharing-capabilities"].removeprefix("responseformat=")
+
+
+class TestThePythonClient:
+    @pytest.mark.parametrize("delta", [None, True])
+    @pytest.mark.parametrize(
+        ("version", "expected"),
+        [
+            (0, [*range(10)]),
+            (1, [*range(1, 9)]),
+            (2, [1, 2, 3, 4, 6, 7, 8]),
+            (None, [1, 2, 3, 4, 6, 7, 8, *range(10, 15)]),
+        ],
+    )
+    def test_reads_what_deletion_vectors_leave(
+        self, wire: Wire, version: int | None, expected: list[int], delta: bool | None
+    ) -> None:
+        assert ids(wire, "vectors", version, delta=delta) == expected
+
+    @pytest.mark.parametrize("delta", [None, True])
+    def test_reads_renamed_columns(self, wire: Wire, delta: bool | None) -> None:
+        assert ids(wire, "mapped", delta=delta) == [0, 1, 2, 3, 4]
+        assert ids(wire, "upgraded", delta=delta) == [*range(6)]
+
+    @pytest.mark.parametrize("delta", [None, True, False])
+    def test_reads_plain_tables_either_way(self, wire: Wire, delta: bool | None) -> None:
+        assert ids(wire, "feed", delta=delta) == [1, 2, 4]
+        assert ids(wire, "upgraded", 1, delta=delta or False) == [0, 1, 2, 3]
+        assert ids(wire, "leftover_vectors", delta=delta) == [*range(5)]
+
+    def test_counts_a_limit_in_rows_that_are_there(self, wire: Wire) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            frame = delta_sharing.load_as_pandas(wire.url("vectors"), limit=9)
+        assert len(frame) == 9
+
+    @pytest.mark.usefixtures("golden_tables")
+    @pytest.mark.parametrize(
+        ("table", "delta", "rows"),
+        [
+            ("type-widening", None, 2),
+            ("type-widening", True, 2),
+            ("type-widening-nested", None, 2),
+            ("type-widening-nested", False, 2),
+            ("spark-variant-checkpoint", None, 102),
+            ("spark-variant-checkpoint", True, 102),
+            ("data-reader-timestamp_ntz", None, 9),
+            ("dv-with-columnmapping", None, 35),
+        ],
+    )
+    def test_reads_more_than_it_says_it_can(self, wire: Wire, table: str, delta: bool | None, rows: int) -> None:
+        with contextlib.redirect_stdout(io.StringIO()):
+            frame = delta_sharing.load_as_pandas(wire.url(table), use_delta_format=delta)
+        assert len(frame) == rows
+
+
+class TestNegotiation:
+    @pytest.mark.parametrize(
+        ("table", "version", "of_both"),
+        [
+            ("feed", None, "parquet"),
+            ("vectors", None, "delta"),
+            ("vectors", 0, "delta"),
+            ("leftover_vectors", 0, "delta"),
+            ("leftover_vectors", 1, "parquet"),
+            ("mapped", None, "delta"),
+            ("upgraded", 0, "parquet"),
+            ("upgraded", 2, "delta"),
+        ],
+    )
+    def test_a_client_that_takes_both_gets_the_one_that_it_reads_best(
+        self, wire: Wire, table: str, version: int | None, of_both: str
+    ) -> None:
+        when = {} if version is None else {"version": version}
+        for capabilities in (BOTH, SPARK):
+            assert format_of(wire.metadata(table, capabilities, **when)) == of_both
+            assert format_of(wire.query(table, capabilities, **when)) == of_both
+        assert format_of(wire.metadata(table, DELTA, **when)) == "delta"
+        if of_both == "parquet" or (table, version) == ("vectors", 0):
+            assert format_of(wire.query(table, **when)) == "parquet"
+
+    @pytest.mark.parametrize("table", ["vectors", "mapped", "upgraded"])
+    @pytest.mark.parametrize(
+        "capabilities", [None, "responseformat=parquet;readerfeatures=deletionvectors,columnmapping"]
+    )
+    def test_parquet_format_alone_is_refused_where_it_would_be_wrong(
+        self, wire: Wire, table: str, capabilities: str | None
+    ) -> None:
+        for response in (wire.metadata(table, capabilities), wire.query(table, capabilities)):
+            status, code, message = error(response)
+            assert (status, code) == (400, "UNSUPPORTED_OPERATION")
+            assert message.startswith("Unsupported Delta Table Properties")
+
+    def test_deletion_vectors_of_a_table_that_has_them_no_longer_have_their_own_text(self, wire: Wire) -> None:
+        for capabilities in (None, "responseformat=delta;readerfeatures=columnmapping", "responseformat=delta"):
+            status, code, message = error(wire.query("leftover_vectors", capabilities, version=0))
+            assert (status, code) == (400, "UNSUPPORTED_OPERATION")
+            assert message.startswith("Deletion Vector property disabled")
+
+    def test_an_unknown_feature_is_named(self, wire: Wire) -> None:
+        for response in (wire.metadata("unknown_feature", SPARK), wire.query("unknown_feature", BOTH)):
+            assert error(response) == (
+                400,
+                "UNSUPPORTED_OPERATION",
+                "The table needs the Delta reader feature geospatial, which this server does not support.",
+            )
+
+    def test_a_shallow_clone_without_auxiliary_locations_is_refused(self, wire: Wire) -> None:
+        for capabilities in (None, DELTA):
+            status, code, message = error(wire.query("cloned", capabilities))
+            assert (status, code) == (400, "UNSUPPORTED_OPERATION")
+            assert message.startswith("Table contains absolute paths and cannot be shared through delta sharing")
+
+
+class TestDeltaFormat:
+    def test_every_url_opens_the_file_that_its_line_says(self, wire: Wire) -> None:
+        head, metadata, *files = lines(wire.query("vectors", DELTA))
+        assert head["protocol"]["deltaProtocol"]["readerFeatures"] == ["deletionVectors"]
+        actions = [line["file"]["deltaSingleAction"]["add"] for line in files]
+        assert metadata["metaData"]["size"] == sum(action["size"] for action in actions)
+        assert metadata["metaData"]["numFiles"] == len(actions) == 2
+        for action in actions:
+            assert len(requests.get(action["path"], timeout=10).content) == action["size"]
+        (vector,) = (action["deletionVector"] for action in actions if "deletionVector" in action)
+        content = requests.get(vector["pathOrInlineDv"], timeout=10).content
+        assert content[0] == 1
+        assert len(content) == 1 + 4 + vector["sizeInBytes"] + 4
+
+    def test_lines_are_the_logs_own_but_for_the_path(self, wire: Wire) -> None:
+        log = wire.folder / "feed" / "_delta_log" / f"{0:020d}.json"
+        logged = [json.loads(line) for line in log.read_text().splitlines()]
+        (added,) = (action["add"] for action in logged if "add" in action)
+        (described,) = (action["metaData"] for action in logged if "metaData" in action)
+        _, metadata, file = lines(wire.query("feed", DELTA, version=0))
+        relayed = file["file"]["deltaSingleAction"]["add"]
+        assert {**relayed, "path": added["path"]} == {name: text for name, text in added.items() if text is not None}
+        told = metadata["metaData"]["deltaMetadata"]
+        assert told == {name: text for name, text in described.items() if text is not None}
+
+    def test_version_and_timestamp_are_on_the_lines_of_an_older_version(self, wire: Wire) -> None:
+        response = wire.query("vectors", DELTA, version=1)
+        file = lines(response)[2]["file"]
+        assert file["version"] == 1
+        assert file["timestamp"] > 1_600_000_000_000
+        assert response.headers["Delta-Table-Version"] == "1"
+        assert "version" not in lines(wire.query("vectors", DELTA))[2]["file"]

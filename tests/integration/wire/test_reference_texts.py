@@ -1,0 +1,328 @@
+"""The texts of errors that the reference server's own tests, and those of clients, look for.
+
+Each is what such a test asserts a part of. The order within a route is that in which the reference server checks.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+import requests
+
+from tests.integration.wire.conftest import DELTA, Wire, error, lines
+
+INVALID, MALFORMED, UNSUPPORTED = "INVALID_PARAMETER_VALUE", "MALFORMED_REQUEST", "UNSUPPORTED_OPERATION"
+ABSENT = "RESOURCE_DOES_NOT_EXIST"
+NOT_A_NUMBER = "expected a number but the string didn't have the appropriate format"
+NO_HISTORY = (
+    "Reading table by version or timestamp is not supported because history sharing is not enabled on table: "
+    "modern.tables.private"
+)
+FILE_ID_HASH = "Unsupported fileidhash: '{}'. Supported: parquet, delta"
+EARLY, LATE, NOT_A_TIME = "2000-01-01T00:00:00Z", "2999-01-01T00:00:00Z", "yesterday"
+
+
+def check(response: requests.Response, code: str, text: str, status: int = 400) -> None:
+    found_status, found_code, message = error(response)
+    assert (found_status, found_code) == (status, code), message
+    assert text in message
+
+
+class TestDiscovery:
+    @pytest.mark.parametrize("token", [None, "", "slc_wrong"])
+    def test_a_wrong_token_and_none_are_a_401(self, wire: Wire, token: str | None) -> None:
+        assert wire.server.call("GET", "/shares", token=token or None).status_code == 401
+
+    @pytest.mark.parametrize(
+        ("path", "text"),
+        [
+            ("/shares/Nowhere", "share 'Nowhere' not found"),
+            ("/shares/Nowhere/schemas", "share 'Nowhere' not found"),
+            ("/shares/Nowhere/all-tables", "share 'Nowhere' not found"),
+            ("/shares/Nowhere/schemas/x/tables", "share 'Nowhere' not found"),
+            ("/shares/modern/schemas/Nowhere/tables", "schema 'Nowhere' not found"),
+        ],
+    )
+    def test_what_is_not_there_is_named_as_it_was_asked_for(self, wire: Wire, path: str, text: str) -> None:
+        check(wire.server.call("GET", path), ABSENT, text, status=404)
+
+    @pytest.mark.parametrize("names", ["x/y/z", "modern/y/z", "modern/tables/z"])
+    @pytest.mark.parametrize(
+        ("method", "route"), [("GET", "version"), ("GET", "metadata"), ("POST", "query"), ("GET", "changes")]
+    )
+    def test_a_table_that_is_not_there_does_not_show_whether_its_share_is(
+        self, wire: Wire, names: str, method: str, route: str
+    ) -> None:
+        share, schema, table = names.split("/")
+        path = f"/shares/{share}/schemas/{schema}/tables/{table}/{route}"
+        text = (
+            f"[Share/Schema/Table] '{names}' does not exist, "
+            "please contact your share provider for further information."
+        )
+        check(wire.server.call(method, path, json={} if method == "POST" else None), ABSENT, text, status=404)
+
+    @pytest.mark.parametrize(
+        ("parameters", "text"),
+        [
+            ({"maxResults": "string"}, NOT_A_NUMBER),
+            ({"maxResults": "501"}, "Acceptable values of 'maxResults' are 0 to 500, inclusive. (Default: 500)"),
+            ({"maxResults": "-1"}, "Acceptable values of 'maxResults' are 0 to 500, inclusive. (Default: 500)"),
+            ({"pageToken": "abc"}, "invalid 'nextPageToken'"),
+            ({"pageToken": ""}, "invalid 'nextPageToken'"),
+        ],
+    )
+    def test_pages(self, wire: Wire, parameters: dict[str, str], text: str) -> None:
+        check(wire.server.call("GET", "/shares", params=parameters), INVALID, text)
+
+
+class TestVersion:
+    @pytest.mark.parametrize(
+        ("table", "timestamp", "code", "text"),
+        [
+            ("private", EARLY, INVALID, NO_HISTORY),
+            ("private", NOT_A_TIME, INVALID, NO_HISTORY),
+            ("feed", NOT_A_TIME, INVALID, "Invalid startingTimestamp"),
+            ("feed", LATE, MALFORMED, "The provided timestamp "),
+            ("feed", LATE, MALFORMED, "is after the latest available version 4. Please use a timestamp less than or"),
+            ("late", EARLY, INVALID, f"You can only query table data since version 2.The provided timestamp({EARLY})"),
+        ],
+    )
+    def test_timestamps(self, wire: Wire, table: str, timestamp: str, code: str, text: str) -> None:
+        check(wire.call("GET", table, "version", params={"startingTimestamp": timestamp}), code, text)
+
+    def test_a_broken_log_is_a_4xx_where_the_reference_server_has_a_500(self, wire: Wire) -> None:
+        for table in ("incomplete", "nothing"):
+            assert error(wire.call("GET", table, "version"))[0] == 400
+
+
+class TestMetadata:
+    @pytest.mark.parametrize(
+        ("table", "parameters", "code", "text"),
+        [
+            ("private", {"version": -1, "timestamp": EARLY}, INVALID, "Please only provide one of: version,timestamp"),
+            ("feed", {"version": 1, "timestamp": EARLY}, INVALID, "Please only provide one of: version,timestamp"),
+            ("private", {"version": -1}, INVALID, "version cannot be negative."),
+            ("feed", {"version": "x"}, INVALID, NOT_A_NUMBER),
+            ("private", {"version": 1}, INVALID, NO_HISTORY),
+            ("private", {"timestamp": EARLY}, INVALID, NO_HISTORY),
+            ("feed", {"version": 99}, MALFORMED, "Cannot load table version 99 as it does not exist. The latest avail"),
+            (
+                "cleaned_up",
+                {"version": 1},
+                MALFORMED,
+                (
+                    "Cannot load table version 1 as the transaction log has been truncated due to manual deletion or "
+                    "the log/checkpoint retention policy. The earliest available version is 3."
+                ),
+            ),
+            ("feed", {"timestamp": EARLY}, MALFORMED, "is before the earliest available version 0. Please use a times"),
+            ("feed", {"timestamp": EARLY}, MALFORMED, "greater than or equal to"),
+            ("feed", {"timestamp": LATE}, MALFORMED, "is after the latest available version"),
+            ("late", {"version": 1}, INVALID, "You can only query table data since version 2."),
+            ("nothing", {}, ABSENT, "table files missing"),
+            ("vectors", {}, UNSUPPORTED, "Unsupported Delta Table Properties"),
+            ("mapped", {}, UNSUPPORTED, "Unsupported Delta Table Properties"),
+        ],
+    )
+    def test_texts(self, wire: Wire, table: str, parameters: dict[str, Any], code: str, text: str) -> None:
+        check(wire.metadata(table, **parameters), code, text)
+
+
+class TestFileIdHash:
+    @pytest.mark.parametrize("value", ["sha1", "", "parquet,delta"])
+    def test_a_hash_that_is_none_is_refused_on_each_route(self, wire: Wire, value: str) -> None:
+        text, headers = FILE_ID_HASH.format(value), {"fileidhash": value}
+        check(wire.call("GET", "feed", "metadata", headers=headers), INVALID, text)
+        check(wire.call("POST", "feed", "query", headers=headers, json={}), INVALID, text)
+        asked = {"startingVersion": 0}
+        check(wire.call("GET", "feed", "changes", headers=headers, params=asked), INVALID, text)
+
+    def test_its_place_among_the_checks(self, wire: Wire) -> None:
+        headers = {"fileidhash": "x"}
+        check(wire.call("GET", "private", "metadata", headers=headers, params={"version": 0}), INVALID, NO_HISTORY)
+        check(wire.call("GET", "private", "changes", headers=headers), INVALID, "cdf is not enabled on table")
+        check(wire.call("POST", "absent", "query", headers=headers, json={}), INVALID, FILE_ID_HASH.format("x"))
+        body = {"maxFiles": 0}
+        check(wire.call("POST", "feed", "query", headers=headers, json=body), INVALID, "maxFiles must be positive.")
+
+
+class TestQuery:
+    @pytest.mark.parametrize(
+        ("body", "text"),
+        [
+            (b"", "No content to map due to end-of-input"),
+            (
+                b'{"predicateHints": {}}',
+                "Expected an array for repeated field predicateHints of QueryTableRequest",
+            ),
+            (b'{"version": "x3"}', "Not a numeric value: x3"),
+            (b'{"limitHint": "x3"}', "Not a numeric value: x3"),
+            (b'{"maxFiles": 3000000000}', "Not an int32 value"),
+        ],
+    )
+    def test_bodies_that_are_none(self, wire: Wire, body: bytes, text: str) -> None:
+        response = wire.call("POST", "feed", "query", data=body, headers={"Content-Type": "application/json"})
+        check(response, MALFORMED, text)
+
+    @pytest.mark.parametrize(
+        ("table", "body", "text"),
+        [
+            ("absent", {"version": 1, "timestamp": EARLY}, "Please only provide one of: version,timestamp,startingVer"),
+            ("absent", {"version": 1, "startingVersion": -1}, "Please only provide one of: version,timestamp,starting"),
+            ("absent", {"version": -1}, "table version cannot be negative."),
+            ("absent", {"startingVersion": -1}, "startingVersion cannot be negative."),
+            ("absent", {"maxFiles": 0}, "maxFiles must be positive."),
+            (
+                "absent",
+                {"version": 1, "includeRefreshToken": True},
+                "includeRefreshToken cannot be used when querying a specific version.",
+            ),
+            (
+                "absent",
+                {"pageToken": "x", "includeRefreshToken": True},
+                "includeRefreshToken must be used in the first page request.",
+            ),
+            (
+                "absent",
+                {"timestamp": EARLY, "refreshToken": "x"},
+                "refreshToken cannot be used when querying a specific version.",
+            ),
+            (
+                "absent",
+                {"pageToken": "x", "refreshToken": "x"},
+                "refreshToken must be used in the first page request.",
+            ),
+            ("private", {"version": 0}, NO_HISTORY),
+            ("private", {"timestamp": EARLY}, NO_HISTORY),
+            ("private", {"startingVersion": 0}, NO_HISTORY),
+            ("late", {"version": 1}, "You can only query table data since version 2."),
+            ("late", {"startingVersion": 1}, "You can only query table data since version 2."),
+            (
+                "feed",
+                {"startingVersion": 3, "endingVersion": 2},
+                "startingVersion(3) must be smaller than or equal to endingVersion(2).",
+            ),
+            (
+                "feed",
+                {"startingVersion": 0, "endingVersion": 10},
+                (
+                    "Provided end version(10) is invalid. End version cannot be greater than the latest version of the "
+                    "table(4)."
+                ),
+            ),
+            ("feed", {"startingVersion": 9}, "Cannot time travel Delta table to version 9. Available versions: [0, 4]"),
+            ("feed", {"pageToken": "randomPageToken"}, "Error decoding the page token: randomPageToken."),
+            ("feed", {"refreshToken": "randomRefreshToken"}, "Error decoding refresh token: randomRefreshToken."),
+        ],
+    )
+    def test_texts(self, wire: Wire, table: str, body: dict[str, Any], text: str) -> None:
+        check(wire.query(table, **body), INVALID, text)
+
+    def test_an_asynchronous_query_needs_a_key(self, wire: Wire) -> None:
+        text = "idempotency_key is required for async query."
+        check(wire.query("feed", "responseformat=parquet;asyncquery=true"), INVALID, text)
+
+    def test_a_moment_before_the_shared_history_is_refused_once_its_version_is_known(self, wire: Wire) -> None:
+        history = lines(wire.query("feed", startingVersion=1, endingVersion=1))
+        committed_at = next(line["add"]["timestamp"] for line in history if "add" in line)
+        moment = datetime.fromtimestamp(committed_at / 1000, UTC).isoformat()
+        check(wire.query("late", timestamp=moment), INVALID, "You can only query table data since version 2.")
+
+    def test_an_end_without_a_beginning_counts_for_nothing(self, wire: Wire) -> None:
+        assert len(lines(wire.query("feed", endingVersion=99))) == len(lines(wire.query("feed")))
+
+    @pytest.mark.parametrize("capabilities", [None, DELTA])
+    def test_a_protocol_that_became_too_new_within_the_range(self, wire: Wire, capabilities: str | None) -> None:
+        assert len(lines(wire.query("too_new", capabilities, startingVersion=0, endingVersion=0))) == 3
+        body = {"startingVersion": 0, "endingVersion": 1}
+        check(wire.query("too_new", capabilities, **body), UNSUPPORTED, "Delta protocol version (4,7) is too new")
+        check(wire.query("too_new", capabilities), UNSUPPORTED, "Delta protocol version (4,7) is too new")
+
+    def test_what_the_table_needs_and_the_client_does_not_name(self, wire: Wire) -> None:
+        for table in ("vectors", "mapped"):
+            for capabilities in (None, "responseformat=delta", "responseformat=delta,parquet"):
+                check(wire.query(table, capabilities), UNSUPPORTED, "Unsupported Delta Table Properties")
+        check(wire.query("leftover_vectors", version=0), UNSUPPORTED, "Deletion Vector property disabled")
+
+    def test_files_that_are_missing(self, wire: Wire) -> None:
+        check(wire.query("nothing"), ABSENT, "table files missing")
+
+
+class TestChanges:
+    @pytest.mark.parametrize(
+        ("table", "parameters", "text"),
+        [
+            ("absent", {"maxFiles": 0}, "maxFiles must be positive."),
+            ("absent", {"maxFiles": "x"}, NOT_A_NUMBER),
+            ("private", {}, "cdf is not enabled on table modern.tables.private"),
+            (
+                "feed",
+                {"startingVersion": 0, "startingTimestamp": EARLY},
+                (
+                    "Multiple starting arguments provided for CDF read. "
+                    "Please provide one of either startingTimestamp or startingVersion."
+                ),
+            ),
+            (
+                "feed",
+                {"startingVersion": 0, "endingVersion": 1, "endingTimestamp": EARLY},
+                (
+                    "Multiple ending arguments provided for CDF read. Please provide one of either endingTimestamp or "
+                    "endingVersion."
+                ),
+            ),
+            ("feed", {}, "No startingVersion or startingTimestamp provided for CDF read."),
+            ("feed", {"endingVersion": 1}, "No startingVersion or startingTimestamp provided for CDF read."),
+            ("feed", {"startingVersion": "x"}, "startingVersion is not a valid number."),
+            ("feed", {"startingVersion": 0, "endingVersion": "x"}, "endingVersion is not a valid number."),
+            ("feed", {"startingVersion": 0, "pageToken": "x"}, "Error decoding the page token: x."),
+            ("feed", {"startingTimestamp": NOT_A_TIME}, "Invalid startingTimestamp"),
+            ("feed", {"startingVersion": 0, "endingTimestamp": NOT_A_TIME}, "Invalid endingTimestamp"),
+            ("feed", {"startingTimestamp": EARLY}, "The provided timestamp ("),
+            ("feed", {"startingTimestamp": EARLY}, "is before the earliest version available"),
+            ("feed", {"startingTimestamp": LATE}, "The provided timestamp ("),
+            ("feed", {"startingTimestamp": LATE}, "is after the latest version available"),
+            (
+                "feed",
+                {"startingVersion": 6},
+                (
+                    "Provided Start version(6) for reading change data is invalid. "
+                    "Start version cannot be greater than the latest version of the table(4)."
+                ),
+            ),
+            (
+                "feed",
+                {"startingVersion": 2, "endingVersion": 1},
+                "CDF range from start 2 to end 1 was invalid. End cannot be before start.",
+            ),
+            ("late", {"startingVersion": 1}, "You can only query table changes since version 2."),
+            ("feed", {"startingVersion": -1}, "You can only query table changes since version 0."),
+            (
+                "switched_off",
+                {"startingVersion": 0},
+                "Error getting change data for range [0, 5] as change data was not recorded for version [4]",
+            ),
+            (
+                "switched_off",
+                {"startingVersion": 5, "endingVersion": 99},
+                "Error getting change data for range [5, 5] as change data was not recorded for version [5]",
+            ),
+        ],
+    )
+    @pytest.mark.parametrize("capabilities", [None, DELTA])
+    def test_texts(
+        self, wire: Wire, table: str, parameters: dict[str, Any], text: str, capabilities: str | None
+    ) -> None:
+        check(wire.changes(table, capabilities, **parameters), INVALID, text)
+
+    def test_the_feed_before_it_was_switched_off_is_there(self, wire: Wire) -> None:
+        assert len(lines(wire.changes("switched_off", startingVersion=0, endingVersion=3))) == 2 + 4
+
+    def test_a_log_that_was_cleaned_up(self, wire: Wire) -> None:
+        text = "Cannot load table version 1 as the transaction log has been truncated"
+        check(wire.changes("cleaned_up", startingVersion=1), MALFORMED, text)
+        check(wire.query("cleaned_up", startingVersion=1), MALFORMED, text)
+
+    def test_a_log_with_a_gap(self, wire: Wire) -> None:
+        check(wire.changes("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")
+        check(wire.query("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")

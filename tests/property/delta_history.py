@@ -1,0 +1,293 @@
+"""Random histories of a Delta table, played into a log, with a plain model of what every version should be.
+
+A history is a list of steps. A step commits changes to files, and leaves the log in another shape: with a checkpoint of
+some kind, compacted, cleaned up, or with a hint that is wrong. The model knows nothing of such shapes.
+"""
+
+import json
+import tempfile
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from hypothesis import strategies as st
+
+from core.delta.snapshot import Add, Cdc, DeletionVector, FileAction, Remove, Snapshot
+from tests.unit.delta.builder import (
+    MODERN_PROTOCOL,
+    Action,
+    TableInMemory,
+    add,
+    checkpoint,
+    commit,
+    compaction,
+    metadata,
+    name,
+    remove,
+    sidecar,
+    v2_name,
+    vector,
+)
+
+PATHS = ["a.parquet", "p=a%20b/b.parquet", "p=ü/c.parquet", "100%25.parquet", "d d.parquet"]
+PARTITIONS = [None, "", "x", "ü b"]
+VECTORS = ["ab^-aqEH.-t@S}K{vb[*k^", "^-aqEH.-t@S}K{vb[*k^"]
+FEED = "delta.enableChangeDataFeed"
+NO_ROWS = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTargetRowsDeleted": "0"}
+HINT = "_delta_log/_last_checkpoint"
+COLUMNS = {"id": "long", "s": "string", "p": "string"}
+FIELDS = [{"name": column, "type": kind, "nullable": True, "metadata": {}} for column, kind in COLUMNS.items()]
+SCHEMA = json.dumps({"type": "struct", "fields": FIELDS})
+PARSED_STATS = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"id": pa.int64(), "s": pa.string()})})
+
+CHECKPOINTS = ["classic", "in parts", "struct stats", "v2 json", "v2 parquet", "by deltalake"]
+SHAPES = [*CHECKPOINTS, "half of the parts", "compacted", "cleaned up", "no hint", "garbage hint", "missing hint"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What a commit does to a path: add it (anew, if it is live), or remove it (whether it is live or not)."""
+
+    added: Action | None
+    add_first: bool
+
+
+@dataclass(frozen=True)
+class Step:
+    changes: dict[str, Change]
+    operation: str
+    table_name: str | None
+    feed: bool
+    """Whether changes are recorded, if the commit has metadata: if it has a name for the table."""
+    other_protocol: bool
+    looked_at: bool
+    shapes: list[str]
+    reach: int
+    """Over how many commits a compaction spans."""
+
+
+@dataclass(frozen=True)
+class State:
+    version: int
+    name: str | None = None
+    feed: bool = True
+    protocol: Action = field(default_factory=lambda: MODERN_PROTOCOL)
+    files: dict[str, Action] = field(default_factory=dict)
+    """By path: no valid history has a path twice."""
+
+
+def metadata_of(state: State) -> Action:
+    return metadata(name=state.name, schemaString=SCHEMA, configuration={FEED: str(state.feed).lower()})
+
+
+def stats_text(rows: int, text: str) -> str:
+    """In the form that columns are turned into: an answer must not depend on where the statistics come from."""
+    stats = {"numRecords": rows, "minValues": {"id": rows, "s": text}}
+    return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
+
+
+def _added(size: int, partition: str | None, stats: str | None, dv: str | None, tag: str | None) -> Action:
+    more: dict[str, Any] = {"stats": stats} if stats is not None else {}
+    more |= {"deletionVector": vector(dv)} if dv is not None else {}
+    more |= {"tags": {"t": tag}, "baseRowId": size} if tag is not None else {}
+    return add("", size=size, p=partition, **more)
+
+
+ADDED = st.builds(
+    _added,
+    size=st.integers(0, 2**53),
+    partition=st.sampled_from(PARTITIONS),
+    stats=st.none() | st.builds(stats_text, st.integers(0, 9), st.sampled_from(["", "ü\u2028"])),
+    dv=st.none() | st.sampled_from(VECTORS),
+    tag=st.none() | st.sampled_from(["", "x"]),
+)
+STEPS = st.builds(
+    Step,
+    changes=st.dictionaries(
+        st.sampled_from(PATHS), st.builds(Change, added=st.none() | ADDED, add_first=st.booleans()), max_size=4
+    ),
+    operation=st.sampled_from(["WRITE", "WRITE", "OPTIMIZE", "UPDATE", "MERGE"]),
+    table_name=st.none() | st.sampled_from(["one", "two"]),
+    feed=st.sampled_from([True, True, True, False]),
+    other_protocol=st.booleans(),
+    looked_at=st.booleans(),
+    shapes=st.lists(st.sampled_from(SHAPES), max_size=2),
+    reach=st.integers(1, 4),
+)
+
+
+class History:
+    """A table in memory, and what each of its versions should be."""
+
+    def __init__(self, table: TableInMemory) -> None:
+        self.table = table
+        self.states = [State(0)]
+        self.commits: list[list[Action]] = [[MODERN_PROTOCOL, metadata_of(self.latest)]]
+        self.earliest = 0
+        self.table.commit(0, *self.commits[0])
+
+    @property
+    def latest(self) -> State:
+        return self.states[-1]
+
+    def commit(self, step: Step) -> None:
+        state = replace(self.latest, version=self.latest.version + 1, files=dict(self.latest.files))
+        actions: list[Action] = []
+        if step.table_name is not None:
+            state = replace(state, name=step.table_name, feed=step.feed)
+            actions.append(metadata_of(state))
+        if step.other_protocol:
+            features = [*MODERN_PROTOCOL["protocol"]["writerFeatures"], "appendOnly"]
+            state = replace(state, protocol={"protocol": MODERN_PROTOCOL["protocol"] | {"writerFeatures": features}})
+            actions.append(state.protocol)
+        for path, change in step.changes.items():
+            actions += _apply(path, change, state.files, moves=step.operation == "OPTIMIZE")
+        if step.operation == "UPDATE":
+            actions.append({"cdc": {"path": f"_change_data/{state.version}", "partitionValues": {"p": "x"}, "size": 7}})
+        if step.operation == "MERGE":
+            actions.append({"commitInfo": {"operation": "MERGE", "operationMetrics": NO_ROWS}})
+        self.table.commit(state.version, *actions)
+        self.states.append(state)
+        self.commits.append(actions)
+
+    def shape(self, how: str, reach: int) -> None:
+        version, state = self.latest.version, self.latest
+        top = [state.protocol, metadata_of(state)]
+        files = list(state.files.values())
+        put = self.table.put
+        match how:
+            case "classic":
+                put(name(version, "checkpoint.parquet"), checkpoint(*files, *top))
+                self.table.hint(version)
+            case "in parts" | "half of the parts":
+                put(name(version, "checkpoint.0000000001.0000000002.parquet"), checkpoint(*top, *files[::2]))
+                if how == "in parts":
+                    put(name(version, "checkpoint.0000000002.0000000002.parquet"), checkpoint(*files[1::2]))
+            case "struct stats":
+                content = checkpoint(*top, *map(_in_columns, files), stats=None, stats_parsed=PARSED_STATS)
+                put(name(version, "checkpoint.parquet"), content)
+            case "v2 json" | "v2 parquet":
+                sidecars = {f"{version}-{part}.parquet": checkpoint(*files[part::3]) for part in (0, 1)}
+                for path, content in sidecars.items():
+                    put(f"_delta_log/_sidecars/{path}", content)
+                rows = [*top, *(sidecar(path, content) for path, content in sidecars.items()), *files[2::3]]
+                json_form = how == "v2 json"
+                put(v2_name(version, "json" if json_form else "parquet"), (commit if json_form else checkpoint)(*rows))
+                self.table.hint(version)
+            case "by deltalake":
+                self._checkpoint_by_deltalake()
+            case "compacted" if version - reach > 0:
+                put(compaction(version - reach, version), commit(*self._reconciled(version - reach)))
+            case "cleaned up":
+                self._clean_up()
+            case "no hint":
+                self.table.s3.objects.pop(self.table.location.key(HINT), None)
+            case "garbage hint":
+                put(HINT, b'{"version":')
+            case "missing hint":
+                self.table.hint(version + 5)
+
+    def _reconciled(self, first: int) -> list[Action]:
+        """What the commits since `first` say of each file, in one list."""
+        newest: dict[object, Action] = {}
+        for actions in self.commits[first:]:
+            for action in actions:
+                (kind, fields), *_ = action.items()
+                file = kind in ("add", "remove")
+                key = (fields["path"], json.dumps(fields.get("deletionVector"))) if file else kind
+                newest[key] = action
+        return [action for action in newest.values() if "cdc" not in action and "commitInfo" not in action]
+
+    def _clean_up(self) -> None:
+        """As Delta does: what lies before the last checkpoint goes, with all that begins before it."""
+        folder = self.table.location.key("_delta_log/")
+        of_log = {key: key.removeprefix(folder) for key in self.table.s3.objects}
+        whole = [int(file[:20]) for file in of_log.values() if ".checkpoint" in file and ".0000000001." not in file]
+        if whole:
+            self.earliest = max(whole)
+            for key, file in of_log.items():
+                if file[:20].isdigit() and int(file[:20]) < self.earliest:
+                    del self.table.s3.objects[key]
+
+    def _checkpoint_by_deltalake(self) -> None:
+        """It makes none where one is already."""
+        with tempfile.TemporaryDirectory() as folder:
+            self.as_deltalake_reads_it(Path(folder)).create_checkpoint()
+            made = name(self.latest.version, "checkpoint.parquet")
+            if (Path(folder) / made).exists():
+                self.table.put(made, (Path(folder) / made).read_bytes())
+
+    def as_deltalake_reads_it(self, folder: Path) -> DeltaTable:
+        """Without the hint: `deltalake` trusts one that names a checkpoint that is not there."""
+        root = self.table.location.key("")
+        for key, (body, _) in self.table.s3.objects.items():
+            relative = key.removeprefix(root)
+            if relative != HINT:
+                (folder / relative).parent.mkdir(parents=True, exist_ok=True)
+                (folder / relative).write_bytes(body)
+        return DeltaTable(folder)
+
+
+def _apply(path: str, change: Change, files: dict[str, Action], *, moves: bool) -> list[Action]:
+    live = files.pop(path, None)
+    old = live["add"].get("deletionVector") if live else None
+    more = {"deletionVector": old} if old else {}
+    removed = remove(path, size=3, partitionValues={"p": "x"}, dataChange=not moves, **more)
+    if change.added is None:
+        return [removed]
+    files[path] = {"add": change.added["add"] | {"path": path, "dataChange": not moves}}
+    if live is None or files[path]["add"].get("deletionVector") == old:
+        return [files[path]]  # to add what is live replaces it
+    return [files[path], removed] if change.add_first else [removed, files[path]]
+
+
+def _in_columns(file: Action) -> Action:
+    fields = dict(file["add"])
+    stats = fields.pop("stats", None)
+    return {"add": fields | ({"stats_parsed": json.loads(stats)} if stats else {})}
+
+
+def expected_files(actions: list[Action]) -> list[FileAction]:
+    return [_expected_file(action) for action in actions if action.keys() & {"add", "remove", "cdc"}]
+
+
+def _expected_file(action: Action) -> FileAction:
+    (kind, fields), *_ = action.items()
+    path, values, size = fields["path"], fields["partitionValues"], fields["size"]
+    if kind == "cdc":
+        return Cdc(path, values, size)
+    dv = fields.get("deletionVector")
+    descriptor = dv and DeletionVector("u", dv["pathOrInlineDv"], dv["offset"], dv["sizeInBytes"], dv["cardinality"])
+    if kind == "remove":
+        return Remove(path, values, size, 1, fields["dataChange"], None, descriptor)
+    more = {key: fields[key] for key in ("tags", "baseRowId") if key in fields} or None
+    return Add(path, values, size, 5, fields["dataChange"], fields.get("stats"), descriptor, more)
+
+
+def expected(state: State) -> dict[str, Any]:
+    files = [_expected_file(action)._replace(data_change=True) for action in state.files.values()]
+    return {
+        "version": state.version,
+        "timestamp": 1000 * state.version,
+        "name": state.name,
+        "writer features": tuple(state.protocol["protocol"]["writerFeatures"]),
+        "files": {file.path: file for file in files},
+        "totals": (len(files), sum(file.size for file in files), sum(bool(file.deletion_vector) for file in files)),
+    }
+
+
+def seen(snapshot: Snapshot) -> dict[str, Any]:
+    # A checkpoint's files change nothing, and some writers say so.
+    adds = [file._replace(data_change=True) for file in snapshot.adds()]
+    files = {file.path: file for file in adds}
+    assert len(files) == len(adds)
+    return {
+        "version": snapshot.version,
+        "timestamp": snapshot.timestamp,
+        "name": snapshot.metadata.name,
+        "writer features": snapshot.protocol.writer_features,
+        "files": files,
+        "totals": (snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors),
+    }

@@ -1,0 +1,245 @@
+"""Replay: what a checkpoint and the commits after it make of a table."""
+
+import gc
+import itertools
+
+import pytest
+
+from core.delta.log.checkpoint import Checkpoint
+from core.delta.log.files import LogSegment
+from core.delta.log.replay import Replay, Replayed
+from core.delta.snapshot import Add, DeletionVector, Snapshot
+from core.errors import MalformedRequestError, UnsupportedOperationError
+from core.storage.objects import ObjectInfo
+from tests.unit.delta.builder import (
+    MODERN_PROTOCOL,
+    PROTOCOL,
+    SCHEMA,
+    add,
+    checkpoint,
+    commit,
+    metadata,
+    paths,
+    remove,
+    vector,
+)
+
+SEGMENT = LogSegment(version=7, timestamp=70, tip=ObjectInfo("tip", 1, 70), checkpoint=(), commits=())
+STATS = '{ "numRecords":1, "minValues":{"id":1.0}, "text":"é\\u0041" }'
+
+
+def from_commit(*actions):
+    return replayed(commit(*actions))
+
+
+def from_parquet(*actions):
+    return replayed(at=Checkpoint([checkpoint(*actions)]))
+
+
+def from_manifest(*actions):
+    return replayed(at=Checkpoint([], commit(*actions)))
+
+
+def replayed(*commits: bytes, base: Replayed | None = None, at: Checkpoint | None = None) -> Replayed:
+    replay = Replay(base, at)
+    for each in commits:
+        replay.apply(each)
+    return replay.result(SEGMENT)
+
+
+def files(snapshot: Snapshot) -> dict[str, str | None]:
+    """Each live path with the name of its vector."""
+    return {file.path: file.deletion_vector and file.deletion_vector.path_or_inline_dv for file in snapshot.adds()}
+
+
+@pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
+def test_a_file_is_handed_out_as_the_log_wrote_it(form):
+    more = {
+        "tags": {"a": "b", "none": None},
+        "baseRowId": 0,
+        "defaultRowCommitVersion": 3,
+        "clusteringProvider": "liquid",
+    }
+    actions = [
+        add("p=a%20b/1.parquet", size=2**40, p="a b", stats=STATS),
+        add("2.parquet", p=None, dataChange=False),
+        add("3", p="", tags={}),
+        add("4", deletionVector=vector("x^{", offset=0, cardinality=2**33), **more),
+        add("5", deletionVector=vector("inline", offset=None)),
+        add("/absolute", p="é\u2028"),
+    ]
+    snapshot = form(MODERN_PROTOCOL, metadata(), *actions).snapshot
+    assert list(snapshot.adds()) == [
+        Add("p=a%20b/1.parquet", {"p": "a b"}, 2**40, 5, True, STATS),
+        Add("2.parquet", {"p": None}, 1, 5, False, None),
+        Add("3", {"p": ""}, 1, 5, True, None, None, {"tags": {}}),
+        Add("4", {"p": "x"}, 1, 5, True, None, DeletionVector("u", "x^{", 0, 40, 2**33), more),
+        Add("5", {"p": "x"}, 1, 5, True, None, DeletionVector("u", "inline", None, 40, 2)),
+        Add("/absolute", {"p": "é\u2028"}, 1, 5, True, None),
+    ]
+    assert (snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors) == (6, 2**40 + 5, 2)
+    assert (snapshot.version, snapshot.timestamp) == (7, 70)
+
+
+@pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
+def test_metadata_and_protocol_are_handed_out_as_the_log_wrote_them(form):
+    snapshot = form(MODERN_PROTOCOL, metadata(name="trips", configuration={"a.b": "c"})).snapshot
+    assert snapshot.metadata.schema_string == SCHEMA
+    assert snapshot.metadata.id == "11111111-2222-3333-4444-555555555555"
+    assert snapshot.metadata.name == "trips"
+    assert snapshot.metadata.description is None
+    assert snapshot.metadata.partition_columns == ("p",)
+    assert (snapshot.metadata.provider, snapshot.metadata.options) == ("parquet", {})
+    assert snapshot.metadata.configuration == {"a.b": "c"}
+    assert snapshot.metadata.created_time == 1700000000000
+    protocol = snapshot.protocol
+    assert (protocol.min_reader_version, protocol.min_writer_version) == (3, 7)
+    assert protocol.reader_features == protocol.writer_features == ("deletionVectors", "v2Checkpoint")
+
+
+def test_the_newest_action_of_a_file_wins():
+    at = Checkpoint([checkpoint(PROTOCOL, metadata(), *map(add, ("kept", "gone", "again")), remove("ghost"))])
+    snapshot = replayed(
+        commit(remove("gone"), remove("again"), add("new")),
+        commit(add("again", size=9), remove("new"), remove("never there")),
+        at=at,
+    ).snapshot
+    assert sorted((file.path, file.size) for file in snapshot.adds()) == [("again", 9), ("kept", 1)]
+    assert (snapshot.num_files, snapshot.size) == (2, 10)
+
+
+def test_a_path_is_the_same_only_if_it_is_written_the_same():
+    snapshot = replayed(commit(PROTOCOL, metadata(), add("a%20b"), add("a b")), commit(remove("a b"))).snapshot
+    assert paths(snapshot) == ["a%20b"]
+
+
+CHANGES = {
+    "first vector": [remove("f"), add("f", deletionVector=vector("one"))],
+    "another vector": [remove("f", deletionVector=vector("one")), add("f", deletionVector=vector("two"))],
+    "another offset": [
+        remove("f", deletionVector=vector("one")),
+        add("f", deletionVector=vector("one", offset=9)),
+    ],
+    "no vector": [remove("f", deletionVector=vector("one")), add("f")],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("order", [1, -1], ids=["remove first", "add first"])
+@pytest.mark.parametrize("from_checkpoint", [False, True])
+def test_one_path_changes_its_vector_in_one_commit_in_either_order(change, order, from_checkpoint):
+    removed, added = CHANGES[change]
+    before = add("f", **{key: value for key, value in removed["remove"].items() if key == "deletionVector"})
+    start = [MODERN_PROTOCOL, metadata(), before]
+    changed = commit(*[removed, added][::order])
+    at = Checkpoint([checkpoint(*start)]) if from_checkpoint else None
+    snapshot = (replayed(changed, at=at) if at else replayed(commit(*start), changed)).snapshot
+    (file,) = snapshot.adds()
+    expected = added["add"].get("deletionVector")
+    assert (file.deletion_vector and file.deletion_vector.path_or_inline_dv) == (expected and expected["pathOrInlineDv"])
+    assert (file.deletion_vector and file.deletion_vector.offset) == (expected and expected["offset"])
+    assert (snapshot.num_files, snapshot.num_deletion_vectors) == (1, int(expected is not None))
+
+
+def test_a_remove_of_another_vector_leaves_the_file():
+    snapshot = replayed(
+        commit(MODERN_PROTOCOL, metadata(), add("a", deletionVector=vector("one")), add("b")),
+        commit(remove("a"), remove("a", deletionVector=vector("two")), remove("b", deletionVector=vector("one"))),
+    ).snapshot
+    assert files(snapshot) == {"a": "one", "b": None}
+
+
+@pytest.mark.parametrize("cut", range(5))
+def test_it_does_not_matter_what_is_read_from_a_checkpoint_what_from_commits_and_what_is_known_already(cut):
+    commits = [
+        [MODERN_PROTOCOL, metadata(), add("a"), add("b", size=5)],
+        [remove("a"), add("c", deletionVector=vector("one"))],
+        [add("a", size=7), remove("c", deletionVector=vector("one")), add("c", deletionVector=vector("two"))],
+        [remove("b"), metadata(name="renamed")],
+    ]
+    whole = replayed(*(commit(*actions) for actions in commits)).snapshot
+    base = replayed(*(commit(*actions) for actions in commits[:cut])) if cut else None
+    rest = [commit(*actions) for actions in commits[cut:]]
+    rebased = replayed(*rest, base=base).snapshot
+    assert sorted(rebased.adds()) == sorted(whole.adds())
+    assert rebased.metadata == whole.metadata
+    if base:
+        actions = [MODERN_PROTOCOL, metadata(name=base.snapshot.metadata.name), *map(as_action, base.snapshot.adds())]
+        for at in (Checkpoint([checkpoint(*actions)]), Checkpoint([], commit(*actions))):
+            again = replayed(*rest, at=at).snapshot
+            assert sorted(again.adds()) == sorted(whole.adds())
+            assert (again.num_files, again.size, again.num_deletion_vectors) == (2, 8, 1)
+
+
+def as_action(file: Add):
+    vector_name = file.deletion_vector and vector(file.deletion_vector.path_or_inline_dv)
+    return add(file.path, size=file.size, **{"deletionVector": vector_name} if vector_name else {})
+
+
+def test_a_snapshot_is_the_base_of_a_later_one_and_stays_as_it_was():
+    base = replayed(commit(PROTOCOL, metadata(), add("a"), add("b")))
+    going_on = base.snapshot.adds()
+    first = next(going_on)
+    later = replayed(commit(remove("a"), add("c"), metadata(name="renamed")), base=base).snapshot
+    assert paths(later) == ["b", "c"]
+    assert [first.path, *(file.path for file in going_on)] == ["a", "b"]
+    assert (base.snapshot.metadata.name, later.metadata.name) == (None, "renamed")
+    assert base.snapshot.num_files == 2
+
+
+def test_a_snapshot_does_not_hold_on_to_those_before_it():
+    latest = replayed(commit(PROTOCOL, metadata(), add("a")))
+    for number in range(5):
+        latest = replayed(commit(add(str(number))), base=latest)
+    gc.collect()
+    alive = [thing for thing in gc.get_objects() if isinstance(thing, Replayed)]
+    assert [id(thing) for thing in alive] == [id(latest)]
+
+
+def test_the_files_can_be_gone_through_again_and_at_the_same_time():
+    snapshot = replayed(commit(add("d")), at=Checkpoint([checkpoint(PROTOCOL, metadata(), *map(add, "abc"))])).snapshot
+    one, other = snapshot.adds(), snapshot.adds()
+    together = list(itertools.chain.from_iterable(zip(one, other, strict=True)))
+    assert together[::2] == together[1::2] == list(snapshot.adds())
+
+
+@pytest.mark.parametrize(("actions", "what"), [([metadata()], "protocol"), ([PROTOCOL], "metadata")])
+@pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
+def test_a_log_without_protocol_or_metadata_is_refused(form, actions, what):
+    with pytest.raises(MalformedRequestError, match=f"has no {what}"):
+        form(*actions)
+
+
+def test_a_table_that_nobody_here_can_read_is_refused():
+    unknown = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["someday"]}
+    with pytest.raises(UnsupportedOperationError, match="someday"):
+        from_commit({"protocol": unknown}, metadata())
+
+
+def test_a_table_that_became_one_that_nobody_here_can_read_is_refused():
+    base = from_commit(PROTOCOL, metadata())
+    with pytest.raises(UnsupportedOperationError):
+        replayed(commit({"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}}), base=base)
+
+
+def test_a_commit_that_states_its_time_has_that_one():
+    def at(time):
+        return commit({"commitInfo": {"inCommitTimestamp": time}})
+
+    start = commit(PROTOCOL, metadata(configuration={"delta.enableInCommitTimestamps": "true"}))
+    assert replayed(start, at(5), at(6)).snapshot.timestamp == 6
+    assert replayed(at(6), base=replayed(start, at(5))).snapshot.timestamp == 6
+
+
+def test_what_was_not_read_may_state_the_time():
+    replay = Replay()
+    replay.apply(commit(PROTOCOL, metadata(configuration={"delta.enableInCommitTimestamps": "true"})))
+    assert replay.lacks_in_commit_timestamp
+    assert replay.result(SEGMENT, in_commit_timestamp=9).snapshot.timestamp == 9
+    assert replay.result(SEGMENT).snapshot.timestamp == SEGMENT.timestamp
+
+
+@pytest.mark.parametrize(("action", "least"), [(add("a" * 1000, stats="x" * 10_000), 11_000), (remove("a"), 200)])
+def test_what_is_held_of_a_file_is_counted(action, least):
+    base = from_commit(PROTOCOL, metadata())
+    assert replayed(commit(action), base=base).memory_bytes - base.memory_bytes >= least
