@@ -26,10 +26,15 @@ serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --
 	@.venv/bin/sluice serve
 
 .PHONY: test
-test: .venv/.all ## Run every test, with the coverage of handlers and core enforced
+test: .venv/.all ## Run the tests, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
-	$(RUN) pytest -n 2 --dist loadfile --cov --cov-report=
+	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/clients --cov --cov-report=
 	$(RUN) coverage report
+
+# The first test waits for Spark to make all tables.
+.PHONY: test-clients
+test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's jars are fetched once)
+	$(RUN) pytest tests/clients --timeout=900
 
 .PHONY: lint
 lint: .venv/.all ## Check format, rules, types and the directions of imports
@@ -58,6 +63,10 @@ package: $(DIST)/.built
 $(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
 	@$(MAKE) --no-print-directory build
 
+.PHONY: compatibility
+compatibility: .venv/.all ## Read every golden table through the server and write docs/compatibility.md
+	$(RUN) tests.golden.compatibility
+
 .PHONY: bench-sign
 bench-sign: .venv/.all ## Measure URL signing against botocore
 	$(RUN) bench.sign
@@ -69,6 +78,14 @@ bench-cold: .venv/.all ## Measure import-to-ready of every handler against boto3
 .PHONY: bench-packages
 bench-packages: .venv/.all ## Measure the packages, and what the bytecode in them saves of a cold start
 	$(RUN) bench.packages
+
+.PHONY: bench-log
+bench-log: .venv/.all ## Measure reading and listing logs of 10k, 100k and 1M files against deltalake
+	$(RUN) bench.log
+
+.PHONY: bench-serve
+bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, with its requests to S3 and DynamoDB counted
+	$(RUN) bench.serve
 
 .PHONY: setup
 setup: .venv/.all ## Only set up: the environment, the embedded AWS, a Java

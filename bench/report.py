@@ -18,6 +18,14 @@ class Result:
     target: float | None = None
     met: bool | None = None
 
+    @classmethod
+    def at_most(cls, name: str, value: float, unit: str, target: float) -> "Result":
+        return cls(name, value, unit, target, value <= target)
+
+    @classmethod
+    def at_least(cls, name: str, value: float, unit: str, target: float) -> "Result":
+        return cls(name, value, unit, target, value >= target)
+
 
 def write(name: str, results: list[Result]) -> None:
     RESULTS.mkdir(exist_ok=True)

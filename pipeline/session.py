@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pipeline.java import java_home
@@ -9,18 +10,15 @@ from pipeline.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
 
-def local_session(name: str = "sluice") -> "SparkSession":
+
+def local_session(name: str = "sluice", settings: Mapping[str, str] | None = None) -> "SparkSession":
     os.environ["JAVA_HOME"] = str(java_home())
     # By default Spark binds the machine's network address, and its workers start whichever python3 is on the path.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession
 
-    return (
-        SparkSession.builder.master("local[*]")
-        .appName(name)
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .getOrCreate()
-    )
+    builder = SparkSession.builder.master("local[*]").appName(name)
+    return builder.config(map=SETTINGS | dict(settings or {})).getOrCreate()
