@@ -21,4 +21,6 @@ def local_session(name: str = "sluice", settings: Mapping[str, str] | None = Non
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder.master("local[*]").appName(name)
-    return builder.config(map=SETTINGS | dict(settings or {})).getOrCreate()
+    for key, value in {**SETTINGS, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()

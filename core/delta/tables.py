@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_TABLES = 64
+# What is kept of a commit that a listing shows.
+LISTED_BYTES = 300
 # A newer checkpoint is read instead of going on commit by commit, if it is so many commits ahead, or if the commits
 # since the last one have said so much.
 MANY_COMMITS = 100
@@ -143,6 +145,11 @@ class DeltaTables:
         with self._lock:
             memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
             for known in reversed(self._tables.values()):
+                listed = LISTED_BYTES * len(known.log.commits) if known.log else 0
+                if listed > memory:
+                    known.forget()
+                    continue
+                memory -= listed
                 for name in ("latest", "travelled"):
                     kept: Replayed | None = getattr(known, name)
                     if kept is None:

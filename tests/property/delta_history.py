@@ -42,8 +42,8 @@ FIELDS = [{"name": column, "type": kind, "nullable": True, "metadata": {}} for c
 SCHEMA = json.dumps({"type": "struct", "fields": FIELDS})
 PARSED_STATS = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"id": pa.int64(), "s": pa.string()})})
 
-CHECKPOINTS = ["classic", "in parts", "struct stats", "v2 json", "v2 parquet", "by deltalake"]
-SHAPES = [*CHECKPOINTS, "half of the parts", "compacted", "cleaned up", "no hint", "garbage hint", "missing hint"]
+CHECKPOINTS = ["classic", "struct stats", "in parts", "half of the parts", "v2 json", "v2 parquet"]
+SHAPES = [*CHECKPOINTS, "by deltalake", "compacted", "cleaned up", "no hint", "garbage hint", "missing hint"]
 
 
 @dataclass(frozen=True)
@@ -153,41 +153,45 @@ class History:
         self.commits.append(actions)
 
     def shape(self, how: str, reach: int) -> None:
-        version, state = self.latest.version, self.latest
-        top = [state.protocol, metadata_of(state)]
-        files = list(state.files.values())
-        put = self.table.put
+        version = self.latest.version
         match how:
-            case "classic":
-                put(name(version, "checkpoint.parquet"), checkpoint(*files, *top))
-                self.table.hint(version)
-            case "in parts" | "half of the parts":
-                put(name(version, "checkpoint.0000000001.0000000002.parquet"), checkpoint(*top, *files[::2]))
-                if how == "in parts":
-                    put(name(version, "checkpoint.0000000002.0000000002.parquet"), checkpoint(*files[1::2]))
-            case "struct stats":
-                content = checkpoint(*top, *map(_in_columns, files), stats=None, stats_parsed=PARSED_STATS)
-                put(name(version, "checkpoint.parquet"), content)
-            case "v2 json" | "v2 parquet":
-                sidecars = {f"{version}-{part}.parquet": checkpoint(*files[part::3]) for part in (0, 1)}
-                for path, content in sidecars.items():
-                    put(f"_delta_log/_sidecars/{path}", content)
-                rows = [*top, *(sidecar(path, content) for path, content in sidecars.items()), *files[2::3]]
-                json_form = how == "v2 json"
-                put(v2_name(version, "json" if json_form else "parquet"), (commit if json_form else checkpoint)(*rows))
-                self.table.hint(version)
             case "by deltalake":
                 self._checkpoint_by_deltalake()
             case "compacted" if version - reach > 0:
-                put(compaction(version - reach, version), commit(*self._reconciled(version - reach)))
+                self.table.put(compaction(version - reach, version), commit(*self._reconciled(version - reach)))
             case "cleaned up":
                 self._clean_up()
             case "no hint":
                 self.table.s3.objects.pop(self.table.location.key(HINT), None)
             case "garbage hint":
-                put(HINT, b'{"version":')
+                self.table.put(HINT, b'{"version":')
             case "missing hint":
                 self.table.hint(version + 5)
+            case _ if how in CHECKPOINTS:
+                for relative, content in self._checkpoint(how).items():
+                    self.table.put(relative, content)
+                self.table.hint(version)
+
+    def _checkpoint(self, how: str) -> dict[str, bytes]:
+        version = self.latest.version
+        top, files = [self.latest.protocol, metadata_of(self.latest)], list(self.latest.files.values())
+        if how == "classic":
+            return {name(version, "checkpoint.parquet"): checkpoint(*files, *top)}
+        if how == "struct stats":
+            content = checkpoint(*top, *map(_in_columns, files), stats=None, stats_parsed=PARSED_STATS)
+            return {name(version, "checkpoint.parquet"): content}
+        if how in ("in parts", "half of the parts"):
+            parts = [checkpoint(*top, *files[::2]), checkpoint(*files[1::2])][: 1 if how == "half of the parts" else 2]
+            return {
+                name(version, f"checkpoint.{number:010d}.0000000002.parquet"): part
+                for number, part in enumerate(parts, start=1)
+            }
+        sidecars = {f"{version}-{part}.parquet": checkpoint(*files[part::3]) for part in (0, 1)}
+        rows = [*top, *(sidecar(path, content) for path, content in sidecars.items()), *files[2::3]]
+        manifest = commit(*rows) if how == "v2 json" else checkpoint(*rows)
+        return {f"_delta_log/_sidecars/{path}": content for path, content in sidecars.items()} | {
+            v2_name(version, how.removeprefix("v2 ")): manifest
+        }
 
     def _reconciled(self, first: int) -> list[Action]:
         """What the commits since `first` say of each file, in one list."""
@@ -267,7 +271,7 @@ def _expected_file(action: Action) -> FileAction:
 
 
 def expected(state: State) -> dict[str, Any]:
-    files = [_expected_file(action)._replace(data_change=True) for action in state.files.values()]
+    files = [_expected_file(action)._replace(data_change=False) for action in state.files.values()]
     return {
         "version": state.version,
         "timestamp": 1000 * state.version,
@@ -279,8 +283,7 @@ def expected(state: State) -> dict[str, Any]:
 
 
 def seen(snapshot: Snapshot) -> dict[str, Any]:
-    # A checkpoint's files change nothing, and some writers say so.
-    adds = [file._replace(data_change=True) for file in snapshot.adds()]
+    adds = list(snapshot.adds())
     files = {file.path: file for file in adds}
     assert len(files) == len(adds)
     return {

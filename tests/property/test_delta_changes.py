@@ -67,7 +67,7 @@ def fed(actions: list[Action]) -> list[FileAction]:
     return recorded if recorded or found_nothing else streamed(actions)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES)
 def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], asked: list[int]) -> None:
     world, history = played(steps)
@@ -91,7 +91,7 @@ def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], a
         assert told(lines) == [line_of(version, file) for version, actions in commits for file in fed(actions)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES, with_metadata=st.booleans())
 def test_metadata_stands_where_it_changed(steps: list[Step], asked: list[int], with_metadata: bool) -> None:
     world, history = played([step for step in steps if step.feed])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from core.delta import reader
 from core.delta import tables as tables_module
-from core.delta.log import checkpoint, commits
+from core.delta.log import checkpoint, commits, files, rows
 from core.delta.tables import DeltaTables
 from core.errors import MalformedRequestError
 from tests.property.delta_history import STEPS, History, Step, expected, expected_files, seen
@@ -23,12 +23,14 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
         monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
         monkeypatch.setattr(commits, "AHEAD_BYTES", 1)
+        monkeypatch.setattr(files, "LOOK_BACK", 0)
+        monkeypatch.setattr(rows, "MAX_KNOWN_PARTITIONS", 1)
         monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
         monkeypatch.setattr(tables_module, "MANY_COMMITS", 1)
         monkeypatch.setattr(tables_module, "MANY_FILES", 1)
 
 
-histories = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+histories = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 @pytest.mark.usefixtures("limits")

@@ -8,15 +8,16 @@ and its size. A small checkpoint is kept decoded as well, because most tables ar
 import contextlib
 from array import array
 from collections.abc import Collection, Iterator, Sequence
-from itertools import chain, compress
-from typing import IO, Any, NamedTuple, TypeAlias
+from itertools import chain
+from typing import IO, Any, TypeAlias
 
 from arro3.core import RecordBatch
 from arro3.io import read_parquet
 
 from core.delta.log import actions
 from core.delta.log.actions import Key, keys_of, memory_of
-from core.delta.log.footer import narrowed_footer
+from core.delta.log.footer import MAGIC, narrowed_footer
+from core.delta.log.replay import Totals
 from core.delta.log.rows import AddRows, KnownPartitions, objects
 from core.delta.snapshot import AddBatch, DeletionVector, Metadata, Protocol
 from core.errors import MalformedRequestError, SharingError
@@ -32,12 +33,6 @@ INDEXED = ("path", "size", "deletionVector")
 
 Packed: TypeAlias = bytes | IO[bytes]
 """A Parquet file of the checkpoint: its content, or a temporary file with it, which is removed with the object."""
-
-
-class Totals(NamedTuple):
-    num_files: int
-    size: int
-    num_deletion_vectors: int
 
 
 class Checkpoint:
@@ -57,10 +52,11 @@ class Checkpoint:
         with _undamaged():
             self._take_manifest(manifest)
             for file in files:
+                _check_beginning(file)
                 with contextlib.nullcontext(file) if self._is_decoded else _narrowed(file) as content:
                     for batch in _batches(content):
                         self._take(batch)
-        self._totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
+        self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
         decoded_bytes = sum(memory_of(add) for batch in self._decoded for add in batch.adds())
         self.memory_bytes = packed_bytes + decoded_bytes + INDEX_BYTES * len(self._sizes)
 
@@ -72,19 +68,19 @@ class Checkpoint:
                 for batch in chain.from_iterable(map(_batches, self._files)):
                     yield AddRows(batch).adds(known)
 
-    def totals_without(self, keys: Collection[Key]) -> Totals:
-        """Of the files that are none of `keys`. It goes by hashes: of a million files, one key in 10^13 is mistaken."""
-        gone = set(map(hash, keys))
-        if gone.isdisjoint(self._hashes):
-            return self._totals
-        stays = [hashed not in gone for hashed in self._hashes]
-        return Totals(sum(stays), sum(compress(self._sizes, stays)), sum(compress(self._has_vector, stays)))
+    def totals_of(self, keys: Collection[Key]) -> Totals:
+        """Of the files that have one of `keys`. It goes by hashes: of a million files, one key in 10^13 is mistaken."""
+        wanted = set(map(hash, keys))
+        if wanted.isdisjoint(self._hashes):
+            return Totals(0, 0, 0)
+        rows = [row for row, hashed in enumerate(self._hashes) if hashed in wanted]
+        return Totals(len(rows), sum(self._sizes[row] for row in rows), sum(self._has_vector[row] for row in rows))
 
     def _take_manifest(self, manifest: bytes) -> None:
         adds = []
         for action in actions.json_actions(manifest):
             if (add := action.get("add")) is not None:
-                adds.append(actions.add(add))
+                adds.append(actions.add(add)._replace(data_change=False))
             else:
                 self._take_top(action)
         if adds:
@@ -117,6 +113,17 @@ class Checkpoint:
 
 def _batches(file: Packed) -> Iterator[RecordBatch]:
     return read_parquet(file if isinstance(file, bytes) else file.name, batch_size=BATCH_ROWS)
+
+
+def _check_beginning(file: Packed) -> None:
+    """arro3 does not look there, and a panic in the middle of a file ends the process."""
+    if isinstance(file, bytes):
+        beginning = file[: len(MAGIC)]
+    else:
+        file.seek(0)
+        beginning = file.read(len(MAGIC))
+    if beginning != MAGIC:
+        raise ValueError("a checkpoint is no Parquet file")
 
 
 @contextlib.contextmanager

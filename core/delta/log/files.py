@@ -138,7 +138,7 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
             commits[int(found[1])] = info
         elif found := COMPACTION.fullmatch(name):
             compactions.setdefault(int(found[1]), {})[int(found[2])] = info
-        elif found := CHECKPOINT.fullmatch(name):
+        elif (found := CHECKPOINT.fullmatch(name)) and info.size:  # an empty one was never written to its end
             version, count = int(found[1]), int(found[3] or 1)
             of_checkpoint = [info] if found[3] is None else parts.setdefault((version, count), [])
             if found[3] is not None:

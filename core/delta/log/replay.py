@@ -5,10 +5,11 @@ another in the same commit. Only what the commits say is held as actions: a chec
 when its files are asked for.
 """
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.delta.features import check_readable
 from core.delta.log import actions
@@ -26,6 +27,15 @@ REMOVED_BYTES = 300
 IN_COMMIT_TIMESTAMPS = "delta.enableInCommitTimestamps"
 
 
+class Totals(NamedTuple):
+    num_files: int
+    size: int
+    num_deletion_vectors: int
+
+    def without(self, others: "Totals") -> "Totals":
+        return Totals(*map(operator.sub, self, others))
+
+
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """A snapshot with what it takes to go on from it."""
@@ -35,12 +45,15 @@ class Replayed:
     checkpoint: "Checkpoint | None"
     files: dict[Key, Add | None]
     """What the commits since the checkpoint say of each file: added, or removed."""
+    kept: Totals
+    """Of the checkpoint's files, those that the commits say nothing of."""
     memory_bytes: int
     disk_bytes: int
 
 
 class Replay:
     def __init__(self, base: Replayed | None = None, checkpoint: "Checkpoint | None" = None) -> None:
+        self._base = base
         self._checkpoint = base.checkpoint if base else checkpoint
         state = base.snapshot if base else checkpoint
         self._protocol: Protocol | None = state.protocol if state else None
@@ -55,7 +68,8 @@ class Replay:
         with actions.valid_actions():
             for action in actions.json_actions(commit):
                 if (added := action.get("add")) is not None:
-                    add = actions.add(added)
+                    # Not what this commit changed, but what there is: a checkpoint would say the same of it.
+                    add = actions.add(added)._replace(data_change=False)
                     self._say(key_of(add), add)
                 elif (removed := action.get("remove")) is not None:
                     self._say(key_of(actions.remove(removed)), None)
@@ -78,20 +92,26 @@ class Replay:
         if self._metadata is None:
             raise MalformedRequestError("The table's transaction log has no metadata.")
         check_readable(self._protocol, self._metadata)
-        num_files, size, num_deletion_vectors, memory_bytes = self._totals()
+        kept = self._kept()
+        live = [add for add in self._files.values() if add is not None]
+        memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
         timestamp = self._in_commit_timestamp or in_commit_timestamp
+        files, checkpoint = self._files, self._checkpoint  # not the replay itself: it holds on to its base
         snapshot = Snapshot(
             version=segment.version,
             timestamp=segment.timestamp if timestamp is None else timestamp,
             protocol=self._protocol,
             metadata=self._metadata,
-            num_files=num_files,
-            size=size,
-            num_deletion_vectors=num_deletion_vectors,
-            batches=lambda: _live(self._files, self._checkpoint),
+            num_files=kept.num_files + len(live),
+            size=kept.size + sum(add.size for add in live),
+            num_deletion_vectors=kept.num_deletion_vectors + sum(add.deletion_vector is not None for add in live),
+            batches=lambda: _live(files, checkpoint),
         )
-        disk_bytes = self._checkpoint.disk_bytes if self._checkpoint else 0
-        return Replayed(segment, snapshot, self._checkpoint, self._files, memory_bytes, disk_bytes)
+        disk_bytes = 0
+        if checkpoint:
+            memory_bytes += checkpoint.memory_bytes
+            disk_bytes = checkpoint.disk_bytes
+        return Replayed(segment, snapshot, checkpoint, files, kept, memory_bytes, disk_bytes)
 
     @property
     def lacks_in_commit_timestamp(self) -> bool:
@@ -99,17 +119,13 @@ class Replay:
         enabled = self._metadata is not None and self._metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
         return enabled and self._in_commit_timestamp is None
 
-    def _totals(self) -> tuple[int, int, int, int]:
-        live = [add for add in self._files.values() if add is not None]
-        num_files, size = len(live), sum(add.size for add in live)
-        num_deletion_vectors = sum(add.deletion_vector is not None for add in live)
-        memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
-        if self._checkpoint:
-            kept = self._checkpoint.totals_without(self._files)
-            num_files, size = num_files + kept.num_files, size + kept.size
-            num_deletion_vectors += kept.num_deletion_vectors
-            memory_bytes += self._checkpoint.memory_bytes
-        return num_files, size, num_deletion_vectors, memory_bytes
+    def _kept(self) -> Totals:
+        if self._checkpoint is None:
+            return Totals(0, 0, 0)
+        if self._base is None:
+            return self._checkpoint.totals.without(self._checkpoint.totals_of(self._files))
+        news = self._files.keys() - self._base.files.keys()
+        return self._base.kept.without(self._checkpoint.totals_of(news))
 
 
 def _live(files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[AddBatch]:

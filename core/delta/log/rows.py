@@ -70,7 +70,7 @@ class AddRows:
             self._partition_values(known),
             self.sizes(),
             modified,
-            list(map(bool, self._values("dataChange"))),
+            [False] * len(self.paths),
             self._stats(),
             self.deletion_vectors(),
             self._more(),

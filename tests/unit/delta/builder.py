@@ -197,7 +197,7 @@ class MemoryS3:
         return self
 
     def paginate(self, *, Bucket: str, Prefix: str, StartAfter: str) -> Iterator[dict[str, Any]]:  # noqa: N803
-        keys = sorted(key for key in self.objects if key.startswith(Prefix))
+        keys = sorted(key for key in list(self.objects) if key.startswith(Prefix))  # another thread may commit
         keys = keys[bisect_right(keys, StartAfter) :]
         for first in range(0, max(len(keys), 1), self.PAGE):
             self.requests.append("ListObjectsV2")

@@ -15,7 +15,7 @@ DAY = 86_400_000
 def log_of(times: dict[str, int]) -> Log:
     table = TableInMemory()
     for relative, at_ms in times.items():
-        table.put(relative, at_ms=at_ms)
+        table.put(relative, b"{}", at_ms=at_ms)
     return list_log(table.objects(), table.location)
 
 

@@ -181,48 +181,48 @@ def test_compacted_commits_are_read_instead_of_their_originals():
     assert ([*paths(snapshot)], snapshot.metadata.name, snapshot.num_deletion_vectors) == (["b", "d"], "renamed", 1)
 
 
-def spooled_files() -> set[Path]:
-    return set(Path(tempfile.gettempdir()).glob("sluice-checkpoint-*"))
-
-
-def test_a_large_checkpoint_lies_on_disk_as_long_as_its_snapshot(monkeypatch):
+@pytest.fixture
+def spool(monkeypatch, tmp_path) -> Path:
+    """Where checkpoints lie, all of which are too large for memory."""
     monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
-    before = spooled_files()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_a_large_checkpoint_lies_on_disk_as_long_as_its_snapshot(spool):
     tables, table = DeltaTables(), table_at_checkpoint(**CHECKPOINTS["Parquet with sidecars"])
     snapshot = tables.snapshot(table.storage())
-    assert len(spooled_files() - before) == 3
+    assert len(list(spool.iterdir())) == 3
     del tables
     assert len(list(snapshot.adds())) == 3
     del snapshot
-    assert spooled_files() == before
+    assert list(spool.iterdir()) == []
 
 
 class FullDisk:
     """What a temporary file is where no space is left: `/dev/full`, which fails as a disk does."""
 
     def __init__(self, *, buffering: int = -1, **_: object) -> None:
-        self._file = Path("/dev/full").open("r+b", buffering)
+        self._file = Path("/dev/full").open("r+b", buffering)  # noqa: SIM115
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._file, name)
 
 
+@pytest.mark.usefixtures("spool")
 def test_a_checkpoint_that_fits_nowhere_is_a_400(monkeypatch):
-    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", FullDisk)
     with pytest.raises(AnswerTooLargeError, match="larger than the space") as raised:
         read(table_at_checkpoint(**CHECKPOINTS["classic name with sidecars"]))
     assert raised.value.status == 400
 
 
-def test_a_checkpoint_that_vanishes_while_it_is_read_leaves_no_file(monkeypatch):
-    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
-    before = spooled_files()
+def test_a_checkpoint_that_vanishes_while_it_is_read_leaves_no_file(spool):
     table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
     table.delete("_delta_log/_sidecars/two.parquet")
     with pytest.raises(TableFilesError):
         read(table)
-    assert spooled_files() == before
+    assert list(spool.iterdir()) == []
 
 
 STATED = metadata(configuration={"delta.enableInCommitTimestamps": "true"})

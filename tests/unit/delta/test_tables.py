@@ -1,18 +1,15 @@
-"""What a process keeps of the tables that it serves, what a request costs, and what it never serves."""
+"""Versions, snapshots and moments of a table; and what is refused."""
 
 import subprocess
 import sys
-import threading
 import uuid
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta import reader
-from core.delta import tables as tables_module
 from core.delta.history import AfterHistoryError, BeforeHistoryError
-from core.delta.tables import CacheLimits, DeltaTables
+from core.delta.log import files
+from core.delta.tables import DeltaTables
 from core.errors import MalformedRequestError, TableFilesError, UnsupportedOperationError
 from tests.unit.delta.builder import (
     PROTOCOL,
@@ -21,7 +18,6 @@ from tests.unit.delta.builder import (
     add,
     checkpoint,
     commit,
-    compaction,
     metadata,
     name,
     paths,
@@ -52,96 +48,6 @@ def test_a_table_lies_anywhere_in_a_bucket(aws: EmbeddedAws):
     assert [each.version for each in tables.commits(table.storage(), 0, 1)] == [0, 1]
 
 
-def test_a_warm_request_with_nothing_new_costs_one_listing_and_gives_the_same_snapshot(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    first = tables.snapshot(table.storage())
-    table.requests.clear()
-    assert tables.snapshot(table.storage()) is first
-    assert tables.latest_version(table.storage()) == 0
-    assert table.requests == ["ListObjectsV2", "ListObjectsV2"]
-
-
-def test_the_version_of_a_warm_table_costs_one_listing_however_long_its_log(table):
-    for version in range(3000):
-        table.put(name(version))
-    tables = DeltaTables()
-    tables.latest_version(table.storage())
-    table.put(name(3000))
-    table.requests.clear()
-    assert tables.latest_version(table.storage()) == 3000
-    assert table.requests == ["ListObjectsV2"]
-
-
-def test_a_new_commit_is_seen_at_once_and_only_it_is_read(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    table.commit(1, add("b"))
-    table.commit(2, add("c"))
-    table.requests.clear()
-    assert paths(tables.snapshot(table.storage())) == ["a", "b", "c"]
-    assert table.requests == ["ListObjectsV2", "GetObject", "GetObject"]
-
-
-def test_an_answer_that_is_being_written_is_not_disturbed_by_new_commits(table):
-    table.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a"), add("b")))
-    table.commit(1, add("c"), add("d"))
-    tables = DeltaTables()
-    adds = tables.snapshot(table.storage()).adds()
-    written = [next(adds).path]
-    table.commit(2, *map(remove, "abcd"), add("e"))
-    assert paths(tables.snapshot(table.storage())) == ["e"]
-    assert sorted([*written, *(file.path for file in adds)]) == ["a", "b", "c", "d"]
-
-
-def test_new_commits_that_a_new_checkpoint_replaced_are_read_from_it(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    table.put(name(2, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("b")))
-    table.commit(3, add("c"))
-    assert paths(tables.snapshot(table.storage())) == ["b", "c"]
-
-
-def test_new_commits_that_were_compacted_are_read_so(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    for version in range(1, 6):
-        table.commit(version, add(str(version)))
-    table.put(compaction(1, 4), commit(*(add(str(version)) for version in range(1, 5))))
-    table.requests.clear()
-    assert paths(tables.snapshot(table.storage())) == ["1", "2", "3", "4", "5", "a"]
-    assert table.requests == ["ListObjectsV2", "GetObject", "GetObject"]
-
-
-@pytest.mark.parametrize(("constant", "rebased"), [("MANY_COMMITS", True), ("MANY_FILES", True), (None, False)])
-def test_a_newer_checkpoint_is_the_base_once_that_is_shorter(table, monkeypatch, constant, rebased):
-    if constant:
-        monkeypatch.setattr(tables_module, constant, 1)
-    table.commit(0, PROTOCOL, metadata(), add("a"), add("b"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    table.commit(1, add("c"))
-    table.commit(2, remove("a"))
-    table.put(name(2, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("b"), add("c")))
-    table.commit(3, add("d"))
-    assert paths(tables.snapshot(table.storage())) == ["b", "c", "d"]
-    assert any(key.endswith("checkpoint.parquet") for key in table.s3.keys_read) is rebased
-
-
-def test_a_log_that_was_cleaned_up_behind_a_look_is_looked_at_anew(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    table.commit(1, add("b"))
-    table.commit(2, add("c"))
-    tables = DeltaTables()
-    assert tables.latest_version(table.storage()) == 2
-    table.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a"), add("b")))
-    table.delete(name(0), name(1))
-    assert paths(tables.snapshot(table.storage())) == ["a", "b", "c"]
-
-
 def test_a_log_that_is_deleted_while_it_is_read_is_missing(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     table.commit(1, add("b"))
@@ -150,187 +56,9 @@ def test_a_log_that_is_deleted_while_it_is_read_is_missing(table):
         DeltaTables().snapshot(table.storage())
 
 
-def test_the_latest_version_by_its_number_is_not_read_again(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    latest = tables.snapshot(table.storage())
-    table.requests.clear()
-    assert tables.snapshot(table.storage(), version=0) == latest
-    assert table.requests == ["ListObjectsV2"]
-
-
-def test_within_the_accepted_staleness_the_log_is_not_looked_at(table):
-    clock = [1000.0]
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables(now=lambda: clock[0])
-    tables.snapshot(table.storage())
-    table.commit(1, add("b"))
-    table.requests.clear()
-
-    clock[0] += 9
-    assert tables.latest_version(table.storage(), staleness_seconds=10) == 0
-    assert tables.snapshot(table.storage(), staleness_seconds=10).version == 0
-    assert table.requests == []
-
-    clock[0] += 1
-    assert tables.latest_version(table.storage(), staleness_seconds=10) == 1
-    assert tables.snapshot(table.storage(), staleness_seconds=10).version == 1
-
-
-def test_a_table_that_was_made_anew_is_read_anew(table):
-    table.commit(0, PROTOCOL, metadata(), add("old"))
-    table.commit(1, add("older"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    table.delete(name(1))
-    table.commit(0, PROTOCOL, metadata(), add("new"))
-    assert tables.latest_version(table.storage()) == 0
-    assert paths(tables.snapshot(table.storage())) == ["new"]
-
-
-def test_a_table_that_was_made_anew_and_is_as_long_is_read_anew(table):
-    table.commit(0, PROTOCOL, metadata(), add("old"), at_ms=1000)
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    tables.snapshot(table.storage(), version=0)
-    table.commit(0, PROTOCOL, metadata(), add("new"), at_ms=2000)
-    assert paths(tables.snapshot(table.storage(), version=0)) == ["new"]
-    assert paths(tables.snapshot(table.storage())) == ["new"]
-
-
-def test_what_is_cached_is_served_to_the_credentials_that_read_it_only(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables = DeltaTables()
-    tables.snapshot(table.storage())
-    table.requests.clear()
-    tables.snapshot(table.storage("another key"), staleness_seconds=1000)
-    assert "GetObject" in table.requests
-
-
-def test_the_least_recently_used_table_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr(tables_module, "MAX_TABLES", 2)
-    one, two, three = (TableInMemory(prefix) for prefix in ("one", "two", "three"))
-    tables = DeltaTables()
-    for table in (one, two, one, three):
-        table.commit(0, PROTOCOL, metadata())
-        tables.latest_version(table.storage(), staleness_seconds=1000)
-        table.requests.clear()
-    for table in (one, three, two):
-        tables.latest_version(table.storage(), staleness_seconds=1000)
-    assert (one.requests, three.requests) == ([], [])
-    assert two.requests
-
-
-def table_of_bytes(prefix: str, size: int) -> TableInMemory:
-    table = TableInMemory(prefix)
-    table.commit(0, PROTOCOL, metadata(), add("a", stats="x" * size))
-    return table
-
-
-def is_kept(tables: DeltaTables, table: TableInMemory) -> bool:
-    table.requests.clear()
-    tables.snapshot(table.storage(), staleness_seconds=1000)
-    return table.requests == []
-
-
-def test_snapshots_are_kept_as_far_as_they_fit_and_the_oldest_are_forgotten_first():
-    one, two, three = (table_of_bytes(prefix, 10_000) for prefix in ("one", "two", "three"))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
-    for table in (one, two, three):
-        tables.snapshot(table.storage())
-    assert is_kept(tables, three)
-    assert is_kept(tables, two)
-    assert not is_kept(tables, one)
-
-
-def test_a_snapshot_that_does_not_fit_is_served_and_leaves_the_others_where_they_are():
-    small, large = table_of_bytes("small", 1000), table_of_bytes("large", 50_000)
-    tables = DeltaTables(limits=CacheLimits(20_000, 0))
-    tables.snapshot(small.storage())
-    assert paths(tables.snapshot(large.storage())) == ["a"]
-    assert not is_kept(tables, large)
-    assert is_kept(tables, small)
-
-
-def test_checkpoints_on_disk_are_kept_as_far_as_they_fit(monkeypatch):
-    monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
-    one, two = TableInMemory("one"), TableInMemory("two")
-    content = checkpoint(PROTOCOL, metadata(), add("a"))
-    for table in (one, two):
-        table.put(name(0, "checkpoint.parquet"), content)
-    tables = DeltaTables(limits=CacheLimits(10**9, len(content) + 1))
-    for table in (one, two):
-        tables.snapshot(table.storage())
-    assert is_kept(tables, two)
-    assert not is_kept(tables, one)
-
-
-def test_an_older_version_counts_as_well():
-    table = table_of_bytes("one", 10_000)
-    table.commit(1, add("b", stats="x" * 10_000))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
-    tables.snapshot(table.storage())
-    tables.snapshot(table.storage(), version=0)
-    table.requests.clear()
-    tables.snapshot(table.storage(), version=0)
-    assert "GetObject" in table.requests
-    assert is_kept(tables, table)
-
-
-def test_concurrent_requests_for_a_table_share_one_read(table):
-    table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables, ready = DeltaTables(), threading.Barrier(4)
-
-    def read(_):
-        ready.wait()
-        return tables.snapshot(table.storage())
-
-    with ThreadPoolExecutor(4) as pool:
-        first, *others = pool.map(read, range(4))
-    assert all(other is first for other in others)
-    assert table.requests.count("GetObject") == 2  # the hint to a checkpoint, and the commit
-
-
-def test_requests_for_one_table_do_not_wait_for_another():
-    slow, fast = TableInMemory("slow"), TableInMemory("fast")
-    for table in (slow, fast):
-        table.commit(0, PROTOCOL, metadata(), add("a"))
-    tables, was_served = DeltaTables(), threading.Event()
-    slow.s3.on_get = lambda _: was_served.wait(10) or pytest.fail("the other table was not served meanwhile")
-    with ThreadPoolExecutor(1) as pool:
-        waiting = pool.submit(tables.snapshot, slow.storage())
-        assert tables.snapshot(fast.storage()).num_files == 1
-        was_served.set()
-        assert waiting.result(10).num_files == 1
-
-
-def test_an_older_version_is_read_and_kept_for_the_next_request(table):
-    table.commit(0, PROTOCOL, metadata(name="first"), add("a"))
-    table.commit(1, metadata(name="second"), add("b"))
-    table.commit(2, remove("a"))
-    tables = DeltaTables()
-    snapshot = tables.snapshot(table.storage(), version=1)
-    assert (snapshot.version, paths(snapshot), snapshot.metadata.name) == (1, ["a", "b"], "second")
-    table.requests.clear()
-    assert tables.snapshot(table.storage(), version=1) is snapshot
-    assert table.requests == ["ListObjectsV2"]
-    assert paths(tables.snapshot(table.storage(), version=0)) == ["a"]
-    assert paths(tables.snapshot(table.storage())) == ["b"]
-
-
-def test_the_next_version_of_an_older_one_costs_its_commit(table):
-    table.commit(0, PROTOCOL, metadata())
-    for version in range(1, 20):
-        table.commit(version, add(str(version)))
-    tables = DeltaTables()
-    tables.snapshot(table.storage(), version=10)
-    for version in (11, 12):
-        table.requests.clear()
-        assert tables.snapshot(table.storage(), version=version).num_files == version
-        assert table.requests == ["ListObjectsV2", "GetObject"]
-
-
-def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table):
+@pytest.mark.parametrize("look_back", [0, 5, 100])
+def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table, monkeypatch, look_back):
+    monkeypatch.setattr(files, "LOOK_BACK", look_back)
     for version in range(21):
         table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
     for version in (10, 20):
@@ -342,7 +70,9 @@ def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table
         assert tables.snapshot(table.storage(), version=version).num_files == version + 1
 
 
-def test_a_version_that_was_cleaned_up_is_refused_with_the_earliest(table):
+@pytest.mark.parametrize("look_back", [0, 100])
+def test_a_version_that_was_cleaned_up_is_refused_with_the_earliest(table, monkeypatch, look_back):
+    monkeypatch.setattr(files, "LOOK_BACK", look_back)
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
     table.hint(10)
     table.commit(10, add("a"))
@@ -442,11 +172,10 @@ def test_a_version_is_not_named_if_the_log_cannot_be_read_up_to_it(table):
         DeltaTables().latest_version(table.storage())
 
 
-def test_the_version_alone_needs_neither_a_parquet_reader_nor_deltalake():
-    imports = "import sys, core.delta.tables; sys.exit(bool({'deltalake', 'arro3.io', 'core.delta.reader'} & {*sys.modules}))"
-    assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
-
-
-def test_no_snapshot_needs_deltalake():
-    imports = "import sys, core.delta.reader, core.delta.log.commits; sys.exit('deltalake' in sys.modules)"
+@pytest.mark.parametrize(
+    ("needed", "not_needed"),
+    [("core.delta.tables", "arro3.io"), ("core.delta.tables", "deltalake"), ("core.delta.reader", "deltalake")],
+)
+def test_the_version_needs_no_parquet_reader_and_nothing_needs_deltalake(needed, not_needed):
+    imports = f"import sys, {needed}; sys.exit({not_needed!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0

@@ -60,9 +60,7 @@ def test_protocol_and_metadata_are_taken_as_they_are_written():
         "configuration": {"a.b": "c", "unset": None},
     }
     taken = parsed(commit(MODERN_PROTOCOL, metadata(**fields)))
-    assert taken.protocol == Protocol(
-        3, 7, ("deletionVectors", "v2Checkpoint"), ("deletionVectors", "v2Checkpoint")
-    )
+    assert taken.protocol == Protocol(3, 7, ("deletionVectors", "v2Checkpoint"), ("deletionVectors", "v2Checkpoint"))
     assert taken.metadata == Metadata(
         id="11111111-2222-3333-4444-555555555555",
         schema_string=SCHEMA,

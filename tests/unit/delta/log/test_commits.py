@@ -1,12 +1,13 @@
 """Ranges of commits: in order, read ahead but not too far, and none left running."""
 
 import threading
+from collections.abc import Callable
 
 import pytest
 
 from core.delta.log import commits as commits_module
+from core.delta.log import files
 from core.delta.log.commits import MAX_COMMITS, parse_commit
-from core.delta.snapshot import Commit
 from core.delta.tables import DeltaTables
 from core.errors import AnswerTooLargeError, MalformedRequestError, TableFilesError
 from tests.unit.delta.builder import PROTOCOL, TableInMemory, add, checkpoint, commit, metadata, name, remove
@@ -81,7 +82,20 @@ def test_commits_that_arrive_in_another_order_are_handed_out_in_their_own():
     assert paths_of(DeltaTables().commits(table.storage(), 0, 4)) == ["0", "1", "2", "3", "4"]
 
 
-def read_while_taking_one(table: TableInMemory) -> int:
+@pytest.fixture
+def settle() -> Callable[[], None]:
+    """Waits until no thread is left that the test has started."""
+    before = set(threading.enumerate())
+
+    def wait() -> None:
+        for thread in set(threading.enumerate()) - before:
+            thread.join(PATIENCE)
+            assert not thread.is_alive()
+
+    return wait
+
+
+def read_while_taking_one(table: TableInMemory, settle: Callable[[], None]) -> int:
     """How many commits have been read when one was taken of a range of a thousand."""
     commits = DeltaTables().commits(table.storage(), 0, 999)
     next(commits)
@@ -90,24 +104,16 @@ def read_while_taking_one(table: TableInMemory) -> int:
     return sum(key.endswith(".json") for key in table.s3.keys_read)
 
 
-def settle() -> None:
-    """Until no thread is left that reads."""
-    for thread in threading.enumerate():
-        if thread.name.startswith("ThreadPoolExecutor"):
-            thread.join(PATIENCE)
-            assert not thread.is_alive()
+def test_no_more_is_read_ahead_than_a_bounded_number_of_commits(settle):
+    assert read_while_taking_one(table_of(1000), settle) <= 2 * commits_module.PARALLEL_READS + 1
 
 
-def test_no_more_is_read_ahead_than_a_bounded_number_of_commits():
-    assert read_while_taking_one(table_of(1000)) <= 2 * commits_module.PARALLEL_READS + 1
-
-
-def test_large_commits_are_read_ahead_by_a_bounded_number_of_bytes(monkeypatch):
+def test_large_commits_are_read_ahead_by_a_bounded_number_of_bytes(monkeypatch, settle):
     monkeypatch.setattr(commits_module, "AHEAD_BYTES", 3000)
     table = table_of(1000)
     for version in range(1, 1000):
         table.commit(version, add("a", stats="x" * 1000))
-    assert read_while_taking_one(table) <= 5
+    assert read_while_taking_one(table, settle) <= 5
 
 
 def test_one_commit_that_is_larger_than_all_that_may_be_read_ahead_is_read(monkeypatch):
@@ -122,15 +128,14 @@ def test_nothing_is_read_before_the_first_commit_is_taken():
 
 
 @pytest.mark.parametrize("taken", [0, 1, 500])
-def test_a_range_that_is_given_up_leaves_nothing_running(taken):
+def test_a_range_that_is_given_up_leaves_nothing_running(taken, settle):
     table = table_of(1000)
     commits = DeltaTables().commits(table.storage(), 0, 999)
     for _ in range(taken):
         next(commits)
     commits.close()  # type: ignore[attr-defined]
     settle()
-    read = len(table.s3.keys_read)
-    assert read < 1000
+    assert len(table.s3.keys_read) < 1000
     assert list(commits) == []
 
 
@@ -160,7 +165,9 @@ def test_a_version_that_does_not_exist_is_refused():
         DeltaTables().commits(table_of(3).storage(), 2, 3)
 
 
-def test_a_start_that_was_cleaned_up_is_refused_with_the_earliest():
+@pytest.mark.parametrize("look_back", [0, 100])
+def test_a_start_that_was_cleaned_up_is_refused_with_the_earliest(monkeypatch, look_back):
+    monkeypatch.setattr(files, "LOOK_BACK", look_back)
     table = table_of(20)
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata()))
     table.hint(10)
@@ -170,7 +177,7 @@ def test_a_start_that_was_cleaned_up_is_refused_with_the_earliest():
     assert paths_of(DeltaTables().commits(table.storage(), 10, 12)) == ["10", "11", "12"]
 
 
-def test_a_commit_that_vanishes_while_the_range_is_read_ends_it():
+def test_a_commit_that_vanishes_while_the_range_is_read_ends_it(settle):
     table = table_of(200)
     commits = DeltaTables().commits(table.storage(), 0, 199)
     next(commits)
@@ -180,7 +187,7 @@ def test_a_commit_that_vanishes_while_the_range_is_read_ends_it():
     settle()
 
 
-def test_a_damaged_commit_ends_the_range_where_it_is():
+def test_a_damaged_commit_ends_the_range_where_it_is(settle):
     table = table_of(5)
     table.put(name(3), b'{"add":')
     commits = DeltaTables().commits(table.storage(), 0, 4)
@@ -225,6 +232,6 @@ NO_ROWS = {"numTargetRowsInserted": "0", "numTargetRowsUpdated": "0", "numTarget
     ],
 )
 def test_a_merge_that_says_that_it_found_nothing_changes_no_row(info, changes_no_row):
-    parsed: Commit = parse_commit(commit({"commitInfo": info}, add("a")), 1, 1)
+    parsed = parse_commit(commit({"commitInfo": info}, add("a")), 1, 1)
     assert parsed.changes_no_row is changes_no_row
     assert len(parsed.files) == 1

@@ -68,6 +68,14 @@ def test_of_several_checkpoints_of_a_version_one_is_read_and_it_is_complete(kind
     assert len(chosen) == 1 or chosen == [name(1, part) for part in PARTS]
 
 
+@pytest.mark.parametrize("empty", ["checkpoint.parquet", PARTS[1]])
+def test_a_checkpoint_of_which_a_file_is_empty_is_none(empty):
+    """As it is to Spark: somebody began to write it."""
+    table = table_with(*commits(1), name(1, PARTS[0]), name(1, empty))
+    table.put(name(1, empty), b"")
+    assert listed(table).checkpoints == {}
+
+
 def test_parts_of_two_checkpoints_are_not_mixed():
     of_three = [f"checkpoint.000000000{part}.0000000003.parquet" for part in (2, 3)]
     log = listed(table_with(*commits(1), name(1, PARTS[0]), *(name(1, part) for part in of_three)))
@@ -220,7 +228,7 @@ def test_a_later_look_sees_checkpoints_and_compactions_that_were_made_since():
     table = table_with(*commits(3))
     known = latest(table)
     for later in (name(3, "checkpoint.parquet"), *commits(8)[4:], compaction(4, 6)):
-        table.put(later)
+        table.put(later, b"{}")
     log = later_log(known, table.objects(), table.location)
     assert log is not None
     assert names(log.segment(8).checkpoint) == [name(3, "checkpoint.parquet")]

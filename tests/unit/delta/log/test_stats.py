@@ -54,6 +54,8 @@ def comparable(bound: object) -> object:
     return dt.datetime.fromisoformat(bound) if isinstance(bound, str) and "T" in bound else bound
 
 
+LONG = "12345678901234567890.123456789012345678"
+
 # What Spark 4.0 with Delta 4.4 wrote as JSON into the commits, and by columns into the checkpoint, of one table.
 SPARK = [
     (pa.int8(), -5, "-5"),
@@ -64,7 +66,7 @@ SPARK = [
     (pa.float64(), 1e300, "1.0E300"),
     (pa.float64(), 1e-7, "1.0E-7"),
     (pa.float64(), 0.0, "0.0"),
-    (pa.decimal128(38, 18), Decimal("12345678901234567890.123456789012345678"), "12345678901234567890.123456789012345678"),
+    (pa.decimal128(38, 18), Decimal(LONG), LONG),
     (pa.decimal128(9, 2), Decimal("1.50"), "1.50"),
     (pa.string(), 'é\u2028"x', '"é\u2028\\"x"'),
     (pa.date32(), dt.date(2024, 2, 29), '"2024-02-29"'),
@@ -101,11 +103,19 @@ def test_a_time_of_another_zone_is_the_same_time():
 
 
 @pytest.mark.parametrize(
-    "moment", [dt.datetime(2024, 1, 1), dt.datetime(9999, 12, 31), dt.datetime(1582, 1, 1)]  # noqa: DTZ001
+    "moment",
+    [dt.datetime(2024, 1, 1), dt.datetime(9999, 12, 31), dt.datetime(1582, 1, 1)],  # noqa: DTZ001
 )
 def test_a_bound_in_sparks_old_form_of_times_is_no_bound(moment):
     """INT96 comes as nanoseconds, which wrap around outside of the years 1677 to 2262: it could be any moment."""
     assert bound(read(NTZ, moment, use_deprecated_int96_timestamps=True)) is None
+
+
+def test_bounds_beside_those_that_are_left_out_stay_where_they_are():
+    kind = pa.struct({"a": pa.int64(), "t": NTZ, "b": pa.int64(), "bytes": pa.binary(), "c": pa.string()})
+    values = {"a": 1, "t": dt.datetime(9999, 12, 31), "b": 2, "bytes": b"\xff", "c": "3"}  # noqa: DTZ001
+    left = bound(read(kind, values, use_deprecated_int96_timestamps=True))
+    assert left == {"a": 1, "b": 2, "c": "3"}
 
 
 @pytest.mark.parametrize(

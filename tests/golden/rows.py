@@ -1,0 +1,137 @@
+"""The rows of a table as a judge reads them, and whether a client has read the same.
+
+`deltalake` is the judge (its `scan`, which is right for deletion vectors and column mapping). What it does not read,
+pyarrow reads file by file. Rows are compared as a multiset of plain Python values: a frame cannot tell a null
+from NaN, nor a moment in UTC from a wall clock's, so both sides forget that.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Schema
+from deltalake.exceptions import DeltaError
+
+from tests.golden.expectation import COLUMN_MAPPING, DELETION_VECTORS, needs
+from tests.golden.plain_log import Action, State
+from tests.golden.ranges import RangeAction
+
+Row = tuple[Any, ...]
+MANY_ROWS = 10_000
+CHANGES = {"add": "insert", "remove": "delete"}
+VERSION = pa.field("_commit_version", pa.int64())
+
+
+def expected_rows(table: Path, state: State) -> pa.Table:
+    try:
+        return pa.table(DeltaTable(table, version=state.version).scan())
+    except (DeltaError, pa.ArrowException):
+        if needs(state) & {COLUMN_MAPPING, DELETION_VECTORS}:
+            raise
+        return _rows_by_hand(table, state)
+
+
+def difference(frame: pd.DataFrame, expected: pa.Table) -> str | None:
+    """How a client's frame differs from the table, if it does."""
+    # The client takes a column's spelling from the data file, where it may differ from the schema's in case.
+    names, read_names = expected.column_names, list(frame.columns)
+    if [name.lower() for name in read_names] != [name.lower() for name in names]:
+        return f"columns {read_names} instead of {names}"
+    if len(frame) > MANY_ROWS and _same_when_sorted(frame, expected):  # in a tenth of the time
+        return None
+    read = Counter(zip(*(_plain_column(frame.iloc[:, at]) for at in range(len(names))), strict=True))
+    wanted = Counter(zip(*(_judged_column(expected[at], frame.iloc[:, at]) for at in range(len(names))), strict=True))
+    if read == wanted:
+        return None
+    return f"rows {_some(read - wanted)} instead of {_some(wanted - read)}"
+
+
+def _same_when_sorted(frame: pd.DataFrame, expected: pa.Table) -> bool:
+    order = [(name, "ascending") for name in expected.column_names]
+    try:
+        columns = [pa.Array.from_pandas(frame.iloc[:, at], type=field.type) for at, field in enumerate(expected.schema)]
+        return pa.table(columns, schema=expected.schema).sort_by(order).equals(expected.sort_by(order))
+    except pa.ArrowException:
+        return False
+
+
+def _some(rows: "Counter[Row]") -> str:
+    return f"{list(rows)[:2]} ({rows.total()} in all)"
+
+
+def _judged_column(column: pa.ChunkedArray, read: "pd.Series[Any]") -> Iterable[Any]:
+    if pa.types.is_integer(column.type) and read.dtype.kind == "f":
+        # pandas makes floats of integers among which there is a null.
+        column = pc.cast(column, pa.float64(), safe=False)
+    return map(_plain, column.to_pylist())
+
+
+def _plain_column(column: "pd.Series[Any]") -> Iterable[Any]:
+    return map(_plain, column.tolist())
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        if value is pd.NaT:
+            return None
+        return value if value.tzinfo is None else value.astimezone(UTC).replace(tzinfo=None)
+    if isinstance(value, float):
+        return None if math.isnan(value) else value
+    if isinstance(value, np.ndarray):
+        return tuple(_plain_column(pd.Series(value)))
+    if isinstance(value, list | tuple):
+        return tuple(map(_plain, value))
+    if isinstance(value, dict):
+        return tuple((name, _plain(inner)) for name, inner in sorted(value.items()))
+    return value
+
+
+def changed_rows(table: Path, latest: State, actions: list[RangeAction]) -> pa.Table:
+    """The rows of a change feed, file by file: `deltalake` counts wrong, and misses partitions of special names."""
+    schema = _schema(latest).append(pa.field("_change_type", pa.string())).append(VERSION)
+    parts = []
+    for version, kind, file in actions:
+        constants = {VERSION.name: str(version)} | ({} if kind == "cdc" else {"_change_type": CHANGES[kind]})
+        parts.append(_file_rows(table, file, schema, constants))
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _rows_by_hand(table: Path, state: State) -> pa.Table:
+    schema = _schema(state)
+    parts = [_file_rows(table, added, schema, {}) for added in state.files.values()]
+    return pa.concat_tables([schema.empty_table(), *parts])
+
+
+def _schema(state: State) -> pa.Schema:
+    return pa.schema(Schema.from_json(state.metadata["schemaString"]).to_arrow())
+
+
+def _file_rows(table: Path, file: Action, schema: pa.Schema, constants: dict[str, str]) -> pa.Table:
+    """Plain files alone: no deletion vector, no column mapping."""
+    rows = pq.ParquetFile(table / unquote(file["path"])).read()
+    texts = file.get("partitionValues", {}) | constants
+
+    def column(field: pa.Field) -> pa.Array:
+        if field.name in texts:
+            return pa.repeat(_value(texts[field.name], field.type), len(rows))
+        if field.name not in rows.column_names:
+            return pa.nulls(len(rows), field.type)
+        return rows[field.name].cast(field.type)
+
+    return pa.table([column(field) for field in schema], schema=schema)
+
+
+def _value(text: str | None, kind: pa.DataType) -> pa.Scalar:
+    """A partition value; an empty one is null."""
+    if not text:
+        return pa.scalar(None, kind)
+    return pa.scalar(pd.Timestamp(text), kind) if pa.types.is_timestamp(kind) else pa.scalar(text).cast(kind)

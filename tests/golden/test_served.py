@@ -1,0 +1,131 @@
+"""Every golden table behind `sluice serve`, read by the published Python client: rows, ranges, change feeds.
+
+What each must give is derived from its own files; `docs/compatibility.md` is written from the same verdicts.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from cli.shares_file import SharesFileError, load
+from tests.conftest import GOLDEN_TABLES
+from tests.golden import compatibility
+from tests.golden.folder import GoldenTable, folders_without_a_log, tables_in
+from tests.golden.lines import range_difference
+from tests.golden.ranges import (
+    actions_from,
+    changed,
+    feed_is_off,
+    is_plain,
+    python_reads_changes,
+    range_refusal,
+    streamed,
+)
+from tests.golden.rows import changed_rows, difference
+from tests.golden.served import Answer, ServedTables, serving
+from tests.golden.verdicts import FORMATS, READ, Verdict, verdicts
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+VerdictsOf = Callable[[GoldenTable], list[Verdict]]
+
+
+@pytest.fixture(scope="module")
+def served(golden_tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedTables]:
+    with serving(tables_in(golden_tables), tmp_path_factory.mktemp("golden")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def verdicts_of(served: ServedTables) -> VerdictsOf:
+    return cache(lambda table: list(verdicts(served, table)))
+
+
+@pytest.fixture(params=tables_in(GOLDEN_TABLES), ids=lambda table: table.name)
+def table(request: pytest.FixtureRequest) -> GoldenTable:
+    return request.param
+
+
+@pytest.fixture(params=FORMATS)
+def answer_format(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def test_every_version_reads_back_as_it_is_or_is_refused(table: GoldenTable, verdicts_of: VerdictsOf) -> None:
+    assert [str(verdict) for verdict in verdicts_of(table) if verdict.problem] == []
+
+
+def test_metadata_is_the_head_of_a_query_or_refused_like_it(
+    table: GoldenTable, answer_format: str, served: ServedTables
+) -> None:
+    query, metadata = served.query(table, answer_format), served.metadata(table, answer_format)
+    if metadata.status == 200 and "absolute paths" in query.message:
+        return  # of which metadata knows nothing
+    assert metadata == replace(query, lines=query.lines[:2])
+
+
+def test_the_format_that_the_client_takes_by_itself_is_one_that_it_reads(
+    table: GoldenTable, served: ServedTables, verdicts_of: VerdictsOf
+) -> None:
+    latest = {verdict.answer_format: verdict for verdict in verdicts_of(table)[: len(FORMATS)]}
+    if any(verdict.kind == READ for verdict in latest.values()):
+        assert latest[served.resolved_format(table)].kind == READ
+
+
+def test_a_streaming_read_gives_the_files_that_changed_data(
+    table: GoldenTable, answer_format: str, served: ServedTables
+) -> None:
+    for start in starts(table):
+        answer = served.query(table, answer_format, startingVersion=start)
+        refused = range_refusal(table, start, streamed, answer_format)
+        if not check_refused(answer, refused):
+            actions = actions_from(table.log, start, streamed)
+            assert range_difference(answer, actions, answer_format) is None
+
+
+def test_a_change_feed_gives_the_changed_rows_where_the_table_has_one(
+    table: GoldenTable, answer_format: str, served: ServedTables
+) -> None:
+    for start in starts(table):
+        answer = served.changes(table, answer_format, startingVersion=start)
+        refused = range_refusal(table, start, changed, answer_format)
+        if refused is None and feed_is_off(table.log, start):
+            refused = "change data was not recorded"
+            assert refused in answer.message
+        if not check_refused(answer, refused):
+            actions = actions_from(table.log, start, changed)
+            assert range_difference(answer, actions, answer_format) is None
+            if is_plain(table, start, actions) and python_reads_changes(table, start, answer_format):
+                frame = served.read_changes(table, answer_format, start).drop(columns="_commit_timestamp")
+                latest = table.log.state(table.log.versions[-1])
+                assert difference(frame, changed_rows(table.directory, latest, actions)) is None
+
+
+def starts(table: GoldenTable) -> list[int]:
+    versions = table.log.versions
+    return sorted({versions[0], versions[len(versions) // 2]})
+
+
+def check_refused(answer: Answer, reason: str | None) -> bool:
+    """Whether it is a refusal, of which there must be one if there is a reason."""
+    assert answer.status == (400 if reason else 200), (reason, answer.message)
+    assert "://" not in answer.message
+    return reason is not None
+
+
+def test_a_folder_without_a_log_is_refused_when_it_is_to_be_shared(golden_tables: Path, tmp_path: Path) -> None:
+    for number, folder in enumerate(folders_without_a_log(golden_tables)):
+        table = f"{{name: t, location: {folder}}}"
+        shares = tmp_path / f"{number}.yaml"
+        shares.write_text(f"version: 1\nshares: [{{name: a, schemas: [{{name: b, tables: [{table}]}}]}}]\n")
+        with pytest.raises(SharesFileError, match="it has no _delta_log folder"):
+            load(shares, local_tables=True)
+
+
+def test_the_document_of_compatibility_is_true(golden_tables: Path, verdicts_of: VerdictsOf) -> None:
+    document = compatibility.DOCUMENT.read_text()
+    if compatibility.tables_of(document) != {table.name for table in tables_in(golden_tables)}:
+        pytest.skip("these are other tables than the document's")
+    assert document == compatibility.document(golden_tables, verdicts_of), "run `make compatibility`"
