@@ -71,9 +71,10 @@ class DeltaTables:
         self._tables: OrderedDict[str, _Known] = OrderedDict()
 
     def latest_version(self, storage: StorageSession, *, staleness_seconds: float = 0) -> int:
-        known, arrived = self._known(storage), self._now()
+        known = self._known(storage)
+        since = self._arrival(storage) - staleness_seconds
         with known.lock:
-            return self._look(known, storage, arrived - staleness_seconds).version
+            return self._look(known, storage, since).version
 
     def snapshot(
         self,
@@ -84,7 +85,8 @@ class DeltaTables:
         staleness_seconds: float = 0,
     ) -> Snapshot:
         """The latest snapshot, or the one of a version or of a moment."""
-        known, arrived = self._known(storage), self._now()
+        known = self._known(storage)
+        since = self._arrival(storage) - staleness_seconds
 
         def read() -> Snapshot:
             if timestamp_ms is not None:
@@ -92,7 +94,7 @@ class DeltaTables:
                 return self._travel(known, storage, at).snapshot
             if version is not None:
                 return self._travel(known, storage, version).snapshot
-            log = self._look(known, storage, arrived - staleness_seconds)
+            log = self._look(known, storage, since)
             latest = known.latest = _advance(known.latest, storage, log, log.version)
             return latest.snapshot
 
@@ -159,8 +161,11 @@ class DeltaTables:
                     else:
                         memory, disk = memory - kept.memory_bytes, disk - kept.disk_bytes
 
+    def _arrival(self, storage: StorageSession) -> float:
+        return min(self._now(), storage.opened_at)
+
     def _look(self, known: _Known, storage: StorageSession, since: float) -> Log:
-        """The log as it was at `since` or later: a request that had to wait for another may share its look."""
+        """The log as it was at `since` or later: requests that meet share a look, and so do the steps of one."""
         if known.log and known.looked_at > since:
             return known.log
         now = self._now()
@@ -175,7 +180,7 @@ class DeltaTables:
 
     def _log_back_to(self, known: _Known, storage: StorageSession, version: int) -> Log:
         """A fresh look at the log that goes back to a version; at all of it, if the version cannot be read."""
-        log = self._look(known, storage, self._now())
+        log = self._look(known, storage, self._arrival(storage))
         if not log.reaches(version):
             log = known.log = whole_log(storage.objects(), storage.location)
         return log

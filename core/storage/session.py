@@ -38,6 +38,8 @@ class StorageSession:
     expires_in: int
     """For how many seconds after that they open."""
     _client: Callable[[], "S3Client"] = field(repr=False)
+    opened_at: float = field(default_factory=time.time)
+    """Seconds since 1970, when the request began: what was listed since is fresh to it."""
 
     @property
     def expires_at_ms(self) -> int:
