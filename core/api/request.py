@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 
 from core.errors import InvalidParameterError
 
+MAX_NUMBER = 2**63 - 1
+MAX_DIGITS = len(str(MAX_NUMBER))
 NOT_A_NUMBER = "expected a number but the string didn't have the appropriate format"
 
 
@@ -34,6 +36,6 @@ class Request:
 def whole_number(text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
     # The length is bounded first: Python refuses to turn thousands of digits into a number.
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 18):
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= MAX_DIGITS) or int(digits) > MAX_NUMBER:
         raise InvalidParameterError(NOT_A_NUMBER)
     return int(text)

@@ -5,7 +5,7 @@ not. An answer in delta format lists the active ones in its protocol, so a clien
 table by itself. Those that would make it read wrong rows if it did not, it must have named beforehand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ COLUMN_MAPPING = "columnMapping"
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 MAX_READER_VERSION = 3
+MAPPING_VERSION = 2
 CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-preview"})
 
 
@@ -73,13 +74,17 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
             "The table is managed by a catalog, which alone knows its latest version: it cannot be shared from its "
             "files."
         )
+    if metadata.provider != "parquet":
+        raise UnsupportedOperationError(
+            f"The table's files are in the format {metadata.provider}, and only Parquet can be shared."
+        )
     unknown = [name for name in protocol.reader_features if name not in FEATURES]
     if unknown:
         raise UnsupportedOperationError(
             f"The table needs the Delta reader feature {', '.join(unknown)}, which this server does not support."
         )
     mode = column_mapping_mode(metadata)
-    allowed = reader == 2 or COLUMN_MAPPING in protocol.reader_features
+    allowed = COLUMN_MAPPING in reader_features(protocol)
     if mode not in ("none", "name", "id") or (mode != "none" and not allowed):
         raise MalformedRequestError("The table's column mapping is not one that its protocol allows.")
 
@@ -115,14 +120,26 @@ def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
     )
 
 
-def covering(first: Protocol, last: Protocol) -> Protocol:
-    """A protocol under which everything can be read that either of two allows."""
+def covering(protocols: Iterable[Protocol]) -> Protocol:
+    """A protocol under which everything can be read that any of them allows."""
+    each = list(protocols)
+    newest = max(protocol.min_reader_version for protocol in each)
+    readers = [name for protocol in each for name in protocol.reader_features]
+    writers = [name for protocol in each for name in protocol.writer_features]
+    if newest == MAX_READER_VERSION and any(protocol.min_reader_version == MAPPING_VERSION for protocol in each):
+        readers.append(COLUMN_MAPPING)
+        writers.append(COLUMN_MAPPING)
     return Protocol(
-        max(first.min_reader_version, last.min_reader_version),
-        max(first.min_writer_version, last.min_writer_version),
-        tuple(dict.fromkeys((*first.reader_features, *last.reader_features))),
-        tuple(dict.fromkeys((*first.writer_features, *last.writer_features))),
+        newest,
+        max(protocol.min_writer_version for protocol in each),
+        tuple(dict.fromkeys(readers)),
+        tuple(dict.fromkeys(writers)),
     )
+
+
+def reader_features(protocol: Protocol) -> frozenset[str]:
+    """Those that a protocol has, be it by their names or by a version of the time before they had names."""
+    return frozenset({COLUMN_MAPPING} if protocol.min_reader_version == MAPPING_VERSION else protocol.reader_features)
 
 
 def column_mapping_mode(metadata: Metadata) -> str:

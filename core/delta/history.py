@@ -52,11 +52,21 @@ def check_version(log: Log, version: int) -> None:
             f"Cannot load table version {version} as it does not exist. The latest available version is {log.version}."
         )
     if version < log.earliest_version:
-        raise MalformedRequestError(
-            f"Cannot load table version {version} as the transaction log has been truncated due to manual "
-            "deletion or the log/checkpoint retention policy. "
-            f"The earliest available version is {log.earliest_version}."
-        )
+        raise _truncated(version, log.earliest_version)
+
+
+def check_commits(log: Log, start: int) -> None:
+    """What was committed is known only of versions whose commits are still there."""
+    check_version(log, start)
+    if log.commits and start < min(log.commits):
+        raise _truncated(start, min(log.commits))
+
+
+def _truncated(version: int, earliest: int) -> MalformedRequestError:
+    return MalformedRequestError(
+        f"Cannot load table version {version} as the transaction log has been truncated due to manual "
+        f"deletion or the log/checkpoint retention policy. The earliest available version is {earliest}."
+    )
 
 
 class History:

@@ -6,17 +6,19 @@ A large checkpoint goes to the temporary directory instead of memory.
 import contextlib
 import errno
 import tempfile
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import IO, cast
 from urllib.parse import unquote
 
-from core.delta.log.checkpoint import Checkpoint, Packed
-from core.delta.log.commits import check_number, fetched, in_commit_timestamp
+from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, Packed
+from core.delta.log.commits import check_number, check_size, fetched, in_commit_timestamp
 from core.delta.log.files import FOLDER, LogSegment
 from core.delta.log.replay import Replay, Replayed
 from core.errors import AnswerTooLargeError, MalformedRequestError
 from core.storage.location import InvalidLocationError, S3Location
-from core.storage.objects import ObjectReader
+from core.storage.objects import ObjectInfo, ObjectReader
 from core.storage.session import StorageSession
 
 PARALLEL_READS = 8
@@ -26,7 +28,8 @@ MAX_IN_MEMORY = 32 * 1024 * 1024
 def read_snapshot(storage: StorageSession, segment: LogSegment, base: Replayed | None = None) -> Replayed:
     """The snapshot at the segment's end; `base`, if given, is the snapshot that the segment's commits follow."""
     objects = storage.objects()
-    check_number(segment.commits)
+    check_number(len(segment.commits))
+    check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
         checkpoint = _checkpoint(objects, storage.location, segment) if segment.checkpoint else None
         replay = Replay(base, checkpoint)
@@ -34,44 +37,51 @@ def read_snapshot(storage: StorageSession, segment: LogSegment, base: Replayed |
             replay.apply(commit)
     timestamp = None
     if replay.lacks_in_commit_timestamp and segment.tip not in segment.checkpoint:
-        timestamp = in_commit_timestamp(objects.get(segment.tip.key))
+        timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag))
     return replay.result(segment, in_commit_timestamp=timestamp)
 
 
 def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:
+    top = segment.checkpoint[0]
     manifest, files = b"", []
-    if segment.checkpoint[0].key.endswith(".json"):
-        manifest = objects.get(segment.checkpoint[0].key)
+    if top.key.endswith(".json"):
+        manifest = objects.get(top.key, top.etag)
     else:
-        files = _fetch(objects, [(file.key, file.size) for file in segment.checkpoint])
+        files = _fetch(objects, segment.checkpoint)
     checkpoint = Checkpoint(files, manifest)
     if not checkpoint.sidecars:
         return checkpoint
-    sidecars = [(_sidecar_key(location, path), size) for path, size in checkpoint.sidecars]
+    sidecars = [ObjectInfo(_sidecar_key(location, path), size, 0) for path, size in checkpoint.sidecars]
     return Checkpoint([*files, *_fetch(objects, sidecars)], manifest)
 
 
-def _fetch(objects: ObjectReader, files: list[tuple[str, int]]) -> list[Packed]:
-    in_memory = sum(size for _, size in files) <= MAX_IN_MEMORY
+def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[Packed]:
+    in_memory = sum(file.size for file in files) <= MAX_IN_MEMORY
 
-    def fetch(key: str) -> Packed:
-        return objects.get(key) if in_memory else _spooled(objects, key)
+    def fetch(file: ObjectInfo) -> Packed:
+        return objects.get(file.key, file.etag) if in_memory else _spooled(objects, file)
 
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        return list(pool.map(fetch, [key for key, _ in files]))
+        return list(pool.map(fetch, files))
 
 
-def _spooled(objects: ObjectReader, key: str) -> IO[bytes]:
-    file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-"))  # noqa: SIM115
+def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     try:
-        objects.save(key, file)
-    except BaseException as error:
-        with contextlib.suppress(OSError):  # what is left to write is written now, if there is room
-            file.close()
-        if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-            message = "The table's checkpoint is larger than the space that this server has for it."
-            raise AnswerTooLargeError(message) from error
-        raise
+        nameless = OPEN_FILES.exists()
+        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not nameless))  # noqa: SIM115
+        if nameless:  # such a file does not outlive a process that is killed
+            Path(file.name).unlink()
+        try:
+            objects.save(info.key, file, info.etag)
+        except BaseException:
+            with contextlib.suppress(OSError):  # what is left to write is written now, if there is room
+                file.close()
+            raise
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EMFILE):
+            raise
+        message = "The table's checkpoint is larger than the space that this server has for it."
+        raise AnswerTooLargeError(message) from error
     return file
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from core.delta.history import History, check_version
+from core.delta.history import History, check_commits, check_version
 from core.delta.log.files import Log, LogSegment, later_log, latest_log, whole_log
 from core.delta.snapshot import Commit, Snapshot
 from core.errors import TableFilesError
@@ -41,8 +41,8 @@ class CacheLimits:
 
     @classmethod
     def of(cls, memory_mb: float) -> "CacheLimits":
-        """Of the disk, half: the other half is for what is being read."""
-        disk_bytes = shutil.disk_usage(tempfile.gettempdir()).total // 2
+        """Of the free disk, half: the other half is for what is being read."""
+        disk_bytes = shutil.disk_usage(tempfile.gettempdir()).free // 2
         return cls(int(memory_mb * 1024 * 1024), disk_bytes)
 
 
@@ -117,8 +117,8 @@ class DeltaTables:
         known = self._known(storage)
         with known.lock:
             log = self._log_back_to(known, storage, start)
-        check_version(log, start)
-        return read_commits(storage.objects().get, log, start, end)
+        check_commits(log, start)
+        return _forgetting(known, read_commits(storage.objects().get, log, start, end))
 
     def _twice(self, known: _Known, read: Callable[[], T]) -> T:
         """What was listed is gone, if the log was cleaned up since: then it is looked at anew, once."""
@@ -166,15 +166,17 @@ class DeltaTables:
 
     def _look(self, known: _Known, storage: StorageSession, since: float) -> Log:
         """The log as it was at `since` or later: requests that meet share a look, and so do the steps of one."""
-        if known.log and known.looked_at > since:
-            return known.log
+        listed = known.log  # once: whoever makes room may take it away
+        if listed and known.looked_at > since:
+            return listed
         now = self._now()
         objects, location = storage.objects(), storage.location
-        log = later_log(known.log, objects, location) if known.log else None
+        log = later_log(listed, objects, location) if listed else None
         if log is None:
             known.forget()
             log = latest_log(objects, location)
-        log.check_complete()
+        if log is not listed:
+            log.check_complete()
         known.log, known.looked_at = log, now
         return log
 
@@ -204,6 +206,14 @@ class DeltaTables:
             return latest
         travelled = known.travelled = _advance(known.travelled, storage, log, version)
         return travelled
+
+
+def _forgetting(known: _Known, commits: Iterator[Commit]) -> Iterator[Commit]:
+    try:
+        yield from commits
+    except TableFilesError:  # the log was cleaned up since it was listed
+        known.forget()
+        raise
 
 
 def _advance(base: "Replayed | None", storage: StorageSession, log: Log, version: int) -> "Replayed":

@@ -54,7 +54,7 @@ def _range(tables: SharedTables, table: Table, storage: StorageSession, changes:
     latest = tables.delta.latest_version(storage)
     start = changes.starting_version
     if start is None:
-        start = _version_at_or_after(tables, storage, changes.starting_timestamp or "")
+        start = _version_at_or_after(tables, table, storage, changes.starting_timestamp or "")
     if start > latest:
         raise InvalidParameterError(
             f"Provided Start version({start}) for reading change data is invalid. "
@@ -62,7 +62,7 @@ def _range(tables: SharedTables, table: Table, storage: StorageSession, changes:
         )
     end = latest if changes.ending_version is None else changes.ending_version
     if changes.ending_timestamp is not None:
-        end = _version_at_or_before(tables, storage, changes.ending_timestamp, latest)
+        end = _version_at_or_before(tables, table, storage, changes.ending_timestamp, latest)
     if end < start:
         raise InvalidParameterError(
             f"CDF range from start {start} to end {end} was invalid. End cannot be before start."
@@ -72,13 +72,13 @@ def _range(tables: SharedTables, table: Table, storage: StorageSession, changes:
     return start, min(end, latest)
 
 
-def _version_at_or_after(tables: SharedTables, storage: StorageSession, text: str) -> int:
+def _version_at_or_after(tables: SharedTables, table: Table, storage: StorageSession, text: str) -> int:
     timestamp_ms = parse_timestamp(text, field="startingTimestamp")
     try:
         tables.delta.version_at_or_before(storage, timestamp_ms)  # what was before the first commit, nobody knows
         return tables.delta.version_at_or_after(storage, timestamp_ms)
     except BeforeHistoryError as error:
-        raise _too_early(error) from None
+        raise _too_early(error, table) from None
     except AfterHistoryError as error:
         edge = moment(error.edge_ms)
         raise InvalidParameterError(
@@ -87,17 +87,19 @@ def _version_at_or_after(tables: SharedTables, storage: StorageSession, text: st
         ) from None
 
 
-def _version_at_or_before(tables: SharedTables, storage: StorageSession, text: str, latest: int) -> int:
+def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSession, text: str, latest: int) -> int:
     timestamp_ms = parse_timestamp(text, field="endingTimestamp")
     try:
         return tables.delta.version_at_or_before(storage, timestamp_ms)
     except BeforeHistoryError as error:
-        raise _too_early(error) from None
+        raise _too_early(error, table) from None
     except AfterHistoryError:
         return latest
 
 
-def _too_early(error: BeforeHistoryError) -> InvalidParameterError:
+def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError:
+    if error.version < table.start_version:  # what came before is not told
+        return InvalidParameterError(f"You can only query table changes since version {table.start_version}.")
     edge = moment(error.edge_ms)
     return InvalidParameterError(
         f"The provided timestamp ({moment(error.timestamp_ms)}) is before the earliest version available to this "

@@ -7,7 +7,14 @@ client that is handed the wrong one would read wrong rows, and not know it.
 from collections.abc import Iterable
 
 from core.api.capabilities import DELTA, PARQUET, Capabilities
-from core.delta.features import DELETION_VECTORS, FEATURES, active_features, check_readable, enabled_features
+from core.delta.features import (
+    DELETION_VECTORS,
+    FEATURES,
+    active_features,
+    check_readable,
+    enabled_features,
+    reader_features,
+)
 from core.delta.snapshot import Cdc, Commit, FileAction, Metadata, Protocol
 from core.errors import UnsupportedOperationError
 
@@ -54,6 +61,11 @@ class FormatGate:
         self._response_format = response_format
         self._capabilities = capabilities
         self._protocol, self.metadata = protocol, metadata
+        self._allowed: frozenset[str] | None = None
+
+    def allow_only(self, protocol: Protocol) -> None:
+        """Refuse what the protocol that the client was told does not have."""
+        self._allowed = reader_features(protocol)
 
     def follow(self, commit: Commit, files: Iterable[FileAction]) -> None:
         """`files`: those of the commit's that are to be answered."""
@@ -67,4 +79,8 @@ class FormatGate:
 
     def _require(self, *, deletion_vectors: bool) -> None:
         active = active_features(self._protocol, self.metadata, deletion_vectors=deletion_vectors)
+        if self._allowed is not None and not active <= self._allowed:
+            raise UnsupportedOperationError(
+                "The table's features change within this range. Ask for less of it, or for includeHistoricalProtocol."
+            )
         require(self._response_format, self._capabilities, active, enabled_features(self._protocol, self.metadata))

@@ -11,8 +11,8 @@ from core.api.capabilities import DELTA
 from core.api.query import QueryRequest
 from core.api.response import Response
 from core.catalog.model import Table
-from core.delta.features import active_features, covering, enabled_features
-from core.delta.snapshot import Cdc, Commit, FileAction, Snapshot
+from core.delta.features import DELETION_VECTORS, active_features, covering, enabled_features, relayed
+from core.delta.snapshot import Cdc, Commit, FileAction, Protocol, Snapshot
 from core.errors import InvalidParameterError
 from core.sharing.answers import ANSWERS, Asked, TableAnswer
 from core.sharing.formats import FormatGate, choose_format
@@ -76,12 +76,20 @@ def answer_range(
     """`select`: the files of a commit that are to be answered."""
     first, snapshots = told.first, (told.first, told.last, told.head)
     # Whether a file of the range has a deletion vector shows only when it comes.
-    active = [active_features(each.protocol, each.metadata, deletion_vectors=False) for each in snapshots]
-    enabled = [enabled_features(each.protocol, each.metadata) for each in snapshots]
-    chosen = choose_format(asked.capabilities, frozenset().union(*active), frozenset().union(*enabled))
+    active = frozenset[str]().union(
+        *(active_features(each.protocol, each.metadata, deletion_vectors=False) for each in snapshots)
+    )
+    enabled = frozenset[str]().union(*(enabled_features(each.protocol, each.metadata) for each in snapshots))
+    protocol = covering(each.protocol for each in snapshots)
+    possible = {DELETION_VECTORS}.intersection(protocol.reader_features)
+    chosen = choose_format(asked.capabilities, active, enabled | possible)
     answer = ANSWERS[chosen](table, storage, asked)
+    named = {name for name in protocol.reader_features if name.lower() in asked.capabilities.reader_features}
+    protocol = relayed(protocol, active | enabled | named)
     gate = FormatGate(chosen, asked.capabilities, first.protocol, first.metadata)
-    return answer.response(first.version, _lines(answer, told, commits, select, gate), ends=ends)
+    if chosen == DELTA and not told.with_protocol:
+        gate.allow_only(protocol)
+    return answer.response(first.version, _lines(answer, told, protocol, commits, select, gate), ends=ends)
 
 
 def data_changes(commit: Commit) -> list[FileAction]:
@@ -90,22 +98,20 @@ def data_changes(commit: Commit) -> list[FileAction]:
 
 
 def _lines(
-    answer: TableAnswer, told: Range, commits: Iterable[Commit], select: Select, gate: FormatGate
+    answer: TableAnswer, told: Range, protocol: Protocol, commits: Iterable[Commit], select: Select, gate: FormatGate
 ) -> Iterator[bytes]:
-    start, with_protocol = told.first.version, told.with_protocol and answer.response_format == DELTA
-    if with_protocol:
-        yield answer.protocol_line(told.first.protocol, version=start)
-    else:
-        # It must do for the whole range: Spark refuses metadata that the protocol does not allow.
-        yield answer.protocol_line(covering(told.first.protocol, told.last.protocol))
-    yield answer.metadata_line(told.head.metadata, totals=told.head, version=told.head.version)
+    """`protocol`: one that does for the whole range. Spark refuses metadata that the protocol does not allow."""
+    start, head = told.first.version, told.head
+    with_protocol = told.with_protocol and answer.response_format == DELTA
+    yield answer.protocol_line(head.protocol, version=head.version) if with_protocol else answer.protocol_line(protocol)
+    yield answer.metadata_line(head.metadata, totals=head, version=head.version)
     for commit in commits:
         files = select(commit)
+        partitioned = bool(gate.metadata.partition_columns)  # before this commit, when there was what it removes
         gate.follow(commit, files)
         if commit.protocol and with_protocol and commit.version > start:
             yield answer.protocol_line(commit.protocol, version=commit.version)
         if commit.metadata and told.with_metadata and commit.version > start:
             yield answer.metadata_line(commit.metadata, version=commit.version)
-        partitioned = bool(gate.metadata.partition_columns)
         for file in files:
             yield answer.change_line(file, commit.version, commit.timestamp, partitioned=partitioned)

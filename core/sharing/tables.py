@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import URL_ACCESS, Table
+from core.delta.history import BeforeHistoryError
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
 from core.errors import InvalidParameterError, UnsupportedOperationError
@@ -46,12 +47,16 @@ class SharedTables:
             require_history(table)
         if version is not None:
             require_started(table, version)
-        snapshot = self.delta.snapshot(
-            storage,
-            version=version,
-            timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
-            staleness_seconds=self._staleness(table),
-        )
+        try:
+            snapshot = self.delta.snapshot(
+                storage,
+                version=version,
+                timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
+                staleness_seconds=self._staleness(table),
+            )
+        except BeforeHistoryError as error:
+            require_started(table, error.version)  # what came before is not told either
+            raise
         require_started(table, snapshot.version)
         return snapshot
 

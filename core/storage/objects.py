@@ -15,18 +15,27 @@ from botocore.utils import parse_timestamp
 from core.errors import TableFilesError
 
 if TYPE_CHECKING:
+    from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
 
 CHUNK_BYTES = 1024 * 1024
 # The numbers are those of a HEAD request, whose answer has no body to say more.
-MISSING = frozenset({"404", "NoSuchBucket", "NoSuchKey"})
-DENIED = frozenset({"403", "AccessDenied", "AllAccessDisabled", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken"})
+MISSING = frozenset({"404", "412", "NoSuchBucket", "NoSuchKey", "PreconditionFailed"})
+# An object whose state is invalid is one that was archived.
+DENIED = frozenset(
+    {
+        *("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"),
+        *("ExpiredToken", "InvalidAccessKeyId", "InvalidToken"),
+    }
+)
 
 
 class ObjectInfo(NamedTuple):
     key: str
     size: int
     last_modified_ms: int
+    etag: str = ""
+    """Which content it had: a time of whole seconds does not tell two apart."""
 
 
 def parse_time(value: Any) -> datetime:
@@ -42,20 +51,26 @@ class ObjectReader:
         self._client = client
         self._bucket = bucket
 
-    def get(self, key: str) -> bytes:
+    def get(self, key: str, etag: str = "") -> bytes:
+        """With the `etag` that was listed, an object that has been replaced since counts as missing."""
         with _table_files_errors():
-            return self._client.get_object(Bucket=self._bucket, Key=key)["Body"].read()
+            return self._body(key, etag).read()
 
     def size(self, key: str) -> int:
         with _table_files_errors():
             return self._client.head_object(Bucket=self._bucket, Key=key)["ContentLength"]
 
-    def save(self, key: str, file: IO[bytes]) -> None:
+    def save(self, key: str, file: IO[bytes], etag: str = "") -> None:
         """Copies an object into a file, without holding it in memory."""
         with _table_files_errors():
-            for chunk in self._client.get_object(Bucket=self._bucket, Key=key)["Body"].iter_chunks(CHUNK_BYTES):
+            for chunk in self._body(key, etag).iter_chunks(CHUNK_BYTES):
                 file.write(chunk)
         file.flush()
+
+    def _body(self, key: str, etag: str) -> "StreamingBody":
+        if etag:
+            return self._client.get_object(Bucket=self._bucket, Key=key, IfMatch=etag)["Body"]
+        return self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
         """The objects whose key starts with `prefix` and sorts after `start_after`, in that order."""
@@ -66,7 +81,7 @@ class ObjectReader:
             for page in pages:
                 for entry in page.get("Contents", ()):
                     modified_ms = round(entry["LastModified"].timestamp() * 1000)
-                    yield ObjectInfo(entry["Key"], entry["Size"], modified_ms)
+                    yield ObjectInfo(entry["Key"], entry["Size"], modified_ms, entry.get("ETag", ""))
 
 
 @contextlib.contextmanager
@@ -77,6 +92,6 @@ def _table_files_errors() -> Iterator[None]:
         code = error.response["Error"]["Code"]
         if code in MISSING:
             raise TableFilesError("table files missing") from error
-        if code in DENIED:
+        if code in DENIED or code.startswith("KMS."):  # a key that is disabled, or gone
             raise TableFilesError("permission denied") from error
         raise

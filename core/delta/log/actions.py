@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import orjson
 
+from core.delta.features import PHYSICAL_NAME
 from core.delta.snapshot import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
 from core.errors import MalformedRequestError
 
@@ -129,6 +130,7 @@ def schema(value: object) -> str:
         of_type(str, column["name"])
         if not isinstance(column["type"], (str, dict)):
             raise TypeError("a column has no type")
+        of_type(str, (optional(dict, column.get("metadata")) or {}).get(PHYSICAL_NAME, ""))
     return text
 
 
@@ -170,9 +172,13 @@ def partition_values(value: object) -> dict[str, str | None]:
 
 
 def properties(value: object) -> dict[str, str]:
-    """A property that is null is one that is not set."""
+    """As text, which some writers forget to make of them. One that is null is not set."""
     values = of_type(dict, value or {})
-    return {name: of_type(str, text) for name, text in values.items() if text is not None}
+    return {name: _as_text(setting) for name, setting in values.items() if setting is not None}
+
+
+def _as_text(setting: object) -> str:
+    return orjson.dumps(setting).decode() if isinstance(setting, (bool, int, float)) else of_type(str, setting)
 
 
 def texts(value: object) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import contextlib
 from array import array
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
+from pathlib import Path
 from typing import IO, Any, TypeAlias
 
 from arro3.core import RecordBatch
@@ -25,9 +26,11 @@ from core.errors import MalformedRequestError, SharingError
 BATCH_ROWS = 8192
 # Of a packed checkpoint: some 20,000 files.
 DECODED_BYTES = 4 * 1024 * 1024
+MAX_DECODED_BYTES = 64 * 1024 * 1024
 # Of each file: a hash, a size, and whether there is a deletion vector.
 INDEX_BYTES = 17
 
+OPEN_FILES = Path("/proc/self/fd")
 TOPS = ("protocol", "metaData", "sidecar")
 INDEXED = ("path", "size", "deletionVector")
 
@@ -44,7 +47,9 @@ class Checkpoint:
         self.metadata: Metadata | None = None
         self.sidecars: list[tuple[str, int]] = []
         """Paths and sizes."""
+        self._inline: list[AddBatch] = []
         self._decoded: list[AddBatch] = []
+        self._decoded_bytes = 0
         self._known: KnownPartitions = {}
         packed_bytes = sum(len(file) for file in files if isinstance(file, bytes))
         self.disk_bytes = sum(file.seek(0, 2) for file in files if not isinstance(file, bytes))
@@ -57,10 +62,10 @@ class Checkpoint:
                     for batch in _batches(content):
                         self._take(batch)
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
-        decoded_bytes = sum(memory_of(add) for batch in self._decoded for add in batch.adds())
-        self.memory_bytes = packed_bytes + decoded_bytes + INDEX_BYTES * len(self._sizes)
+        self.memory_bytes = packed_bytes + self._decoded_bytes + INDEX_BYTES * len(self._sizes)
 
     def batches(self) -> Iterator[AddBatch]:
+        yield from self._inline
         yield from self._decoded
         if not self._is_decoded:
             known: KnownPartitions = {}
@@ -80,12 +85,12 @@ class Checkpoint:
         adds = []
         for action in actions.json_actions(manifest):
             if (add := action.get("add")) is not None:
-                adds.append(actions.add(add)._replace(data_change=False))
+                adds.append(actions.add(add))
             else:
                 self._take_top(action)
         if adds:
             inline = AddBatch.of(adds)
-            self._decoded.append(inline)
+            self._inline.append(inline)
             self._index(inline.paths, inline.sizes, inline.deletion_vectors)
 
     def _take(self, batch: RecordBatch) -> None:
@@ -94,8 +99,16 @@ class Checkpoint:
                 self._take_top({name: value})
         rows = AddRows(batch)
         if self._is_decoded:
-            self._decoded.append(rows.adds(self._known))
+            self._keep(rows.adds(self._known))
         self._index(rows.paths, rows.sizes(), rows.deletion_vectors())
+
+    def _keep(self, batch: AddBatch) -> None:
+        self._decoded.append(batch)
+        self._decoded_bytes += sum(map(memory_of, batch.adds()))
+        if self._decoded_bytes > MAX_DECODED_BYTES:  # it was packed very well
+            self._is_decoded = False
+            self._decoded.clear()
+            self._decoded_bytes = 0
 
     def _take_top(self, action: dict[str, Any]) -> None:
         if (protocol := action.get("protocol")) is not None:
@@ -112,7 +125,11 @@ class Checkpoint:
 
 
 def _batches(file: Packed) -> Iterator[RecordBatch]:
-    return read_parquet(file if isinstance(file, bytes) else file.name, batch_size=BATCH_ROWS)
+    if isinstance(file, bytes):
+        return read_parquet(file, batch_size=BATCH_ROWS)
+    # By its number, where that is possible: it may have no name any more.
+    path = str(OPEN_FILES / str(file.fileno())) if OPEN_FILES.exists() else file.name
+    return read_parquet(path, batch_size=BATCH_ROWS)
 
 
 def _check_beginning(file: Packed) -> None:

@@ -6,7 +6,7 @@ never stands in memory.
 
 import contextlib
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -20,8 +20,11 @@ PARALLEL_READS = 24
 AHEAD_BYTES = 32 * 1024 * 1024
 # S3 gives some 1,000 small objects a second to one function, and a function has 28 seconds.
 MAX_COMMITS = 20_000
+# As actions they take three times as much, of the 1,769 MB that a function has.
+MAX_COMMIT_BYTES = 400_000_000
 
-Get = Callable[[str], bytes]
+Get = Callable[[str, str], bytes]
+"""Of an object's key and the tag of its content."""
 MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
@@ -36,7 +39,7 @@ def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
         ahead = sum(size for size, _ in coming)
         while waiting and len(coming) < 2 * PARALLEL_READS and (not coming or ahead < AHEAD_BYTES):
             file = waiting.popleft()
-            coming.append((file.size, pool.submit(get, file.key)))
+            coming.append((file.size, pool.submit(get, file.key, file.etag)))
             ahead += file.size
 
     def contents() -> Iterator[bytes]:
@@ -52,19 +55,29 @@ def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def check_number(files: Sequence[Any]) -> None:
-    if len(files) > MAX_COMMITS:
+def check_number(commits: int) -> None:
+    if commits > MAX_COMMITS:
         raise AnswerTooLargeError(
-            f"The answer needs {len(files):,} commits of the table's transaction log, more than the {MAX_COMMITS:,} "
+            f"The answer needs {commits:,} commits of the table's transaction log, more than the {MAX_COMMITS:,} "
             "that this server reads at once. Ask for fewer versions, or have the table's owner make a checkpoint."
+        )
+
+
+def check_size(commit_bytes: int) -> None:
+    """Of what must be held at once: all commits of a snapshot, but one after the other of a range."""
+    if commit_bytes > MAX_COMMIT_BYTES:
+        raise AnswerTooLargeError(
+            f"The answer needs {commit_bytes / 1e6:,.0f} MB of commits of the table's transaction log at once. This "
+            f"server can hold {MAX_COMMIT_BYTES / 1e6:,.0f} MB. Have the table's owner make a checkpoint."
         )
 
 
 def read_commits(get: Get, log: Log, start: int, end: int) -> Iterator[Commit]:
     """Whether all commits of the range are there is known at once; their contents come as they are taken."""
-    versions = range(start, end + 1)
-    check_number(versions)
-    return _commits(get, {version: log.commit(version) for version in versions}, log.timestamps)
+    check_number(end - start + 1)
+    files = {version: log.commit(version) for version in range(start, end + 1)}
+    check_size(max((file.size for file in files.values()), default=0))
+    return _commits(get, files, log.timestamps)
 
 
 def _commits(get: Get, files: Mapping[int, ObjectInfo], timestamps: Mapping[int, int]) -> Iterator[Commit]:

@@ -75,9 +75,13 @@ class Log:
         """The commit time of each version in milliseconds, in order and strictly rising."""
         timestamps: dict[int, int] = {}
         earliest_possible = 0
+        first_commit = min(self.commits, default=-1)
         for version in sorted(self.commits.keys() | self.checkpoints.keys()):
             if file := self.file(version):
-                timestamps[version] = max(file.last_modified_ms, earliest_possible)
+                time = file.last_modified_ms
+                if version < first_commit:  # a checkpoint may be written long after its version, and after later ones
+                    time = min(time, self.commits[first_commit].last_modified_ms - (first_commit - version))
+                timestamps[version] = max(time, earliest_possible)
                 earliest_possible = timestamps[version] + 1
         return timestamps
 

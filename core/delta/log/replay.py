@@ -68,8 +68,7 @@ class Replay:
         with actions.valid_actions():
             for action in actions.json_actions(commit):
                 if (added := action.get("add")) is not None:
-                    # Not what this commit changed, but what there is: a checkpoint would say the same of it.
-                    add = actions.add(added)._replace(data_change=False)
+                    add = actions.add(added)
                     self._say(key_of(add), add)
                 elif (removed := action.get("remove")) is not None:
                     self._say(key_of(actions.remove(removed)), None)

@@ -70,7 +70,7 @@ class AddRows:
             self._partition_values(known),
             self.sizes(),
             modified,
-            [False] * len(self.paths),
+            list(map(bool, self._values("dataChange"))),
             self._stats(),
             self.deletion_vectors(),
             self._more(),

@@ -5,6 +5,7 @@ commits cost nothing. Both are read through the real `ObjectReader`.
 """
 
 import datetime as dt
+import hashlib
 import json
 import uuid
 from bisect import bisect_right
@@ -183,12 +184,14 @@ class MemoryS3:
         self.on_get: Callable[[str], object] = lambda _: None
         """Called with the key before an object is read; it may take its time, or fail."""
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+    def get_object(self, *, Bucket: str, Key: str, IfMatch: str | None = None) -> dict[str, Any]:  # noqa: N803
         self.requests.append("GetObject")
         self.keys_read.append(Key)
         self.on_get(Key)
         if Key not in self.objects:
             raise ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
+        if IfMatch not in (None, self._entry(Key)["ETag"]):
+            raise ClientError({"Error": {"Code": "PreconditionFailed"}}, "GetObject")
         body = self.objects[Key][0]
         return {"Body": StreamingBody(BytesIO(body), len(body))}
 
@@ -205,7 +208,8 @@ class MemoryS3:
 
     def _entry(self, key: str) -> dict[str, Any]:
         body, at_ms = self.objects[key]
-        return {"Key": key, "Size": len(body), "LastModified": dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)}
+        modified = dt.datetime.fromtimestamp(at_ms / 1000, dt.UTC)
+        return {"Key": key, "Size": len(body), "LastModified": modified, "ETag": f'"{hashlib.md5(body).hexdigest()}"'}
 
 
 class TableInMemory:

@@ -140,8 +140,8 @@ class TestRelayed:
 
     def test_one_protocol_covers_what_two_allow(self) -> None:
         later = Protocol(3, 7, ("columnMapping",), ("columnMapping", "appendOnly"))
-        assert covering(Protocol(1, 4), later) == covering(later, Protocol(1, 4)) == later
-        both = covering(modern("deletionVectors"), later)
+        assert covering([Protocol(1, 4), later]) == covering([later, Protocol(1, 4)]) == later
+        both = covering([modern("deletionVectors"), later])
         assert both.reader_features == ("deletionVectors", "columnMapping")
         assert both.writer_features == ("deletionVectors", "appendOnly", "columnMapping")
 

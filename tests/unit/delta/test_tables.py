@@ -8,9 +8,9 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.history import AfterHistoryError, BeforeHistoryError
-from core.delta.log import files
+from core.delta.log import commits, files
 from core.delta.tables import DeltaTables
-from core.errors import MalformedRequestError, TableFilesError, UnsupportedOperationError
+from core.errors import AnswerTooLargeError, MalformedRequestError, TableFilesError, UnsupportedOperationError
 from tests.unit.delta.builder import (
     PROTOCOL,
     TableInMemory,
@@ -179,3 +179,46 @@ def test_a_version_is_not_named_if_the_log_cannot_be_read_up_to_it(table):
 def test_the_version_needs_no_parquet_reader_and_nothing_needs_deltalake(needed, not_needed):
     imports = f"import sys, {needed}; sys.exit({not_needed!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
+
+
+def test_a_log_that_took_another_ones_place_within_a_second_is_recognised_by_its_content(table):
+    table.commit(0, PROTOCOL, metadata(), add("old"), at_ms=5000)
+    tables = DeltaTables()
+    assert paths(tables.snapshot(table.storage())) == ["old"]
+    table.commit(0, PROTOCOL, metadata(), add("new"), at_ms=5000)
+    assert paths(tables.snapshot(table.storage())) == ["new"]
+
+
+def test_a_log_that_is_replaced_while_it_is_read_is_never_mixed_with_the_new_one(table):
+    table.commit(0, PROTOCOL, metadata(), add("a0"))
+    table.commit(1, add("a1"))
+
+    def replace_it(key: str) -> None:
+        table.s3.on_get = lambda _: None
+        table.commit(0, PROTOCOL, metadata(), add("b0"))
+        table.commit(1, add("b1"))
+
+    tables = DeltaTables()
+    assert tables.latest_version(table.storage()) == 1
+    table.s3.on_get = replace_it
+    assert paths(tables.snapshot(table.storage())) == ["b0", "b1"]
+
+
+def test_commits_that_cannot_be_held_at_once_are_refused(table, monkeypatch):
+    monkeypatch.setattr(commits, "MAX_COMMIT_BYTES", 1000)
+    table.commit(0, PROTOCOL, metadata())
+    table.commit(1, add("a", stats="x" * 500))
+    with pytest.raises(AnswerTooLargeError, match="Have the table's owner make a checkpoint"):
+        DeltaTables().snapshot(table.storage())
+    assert len(list(DeltaTables().commits(table.storage(), 0, 1))) == 2
+    table.commit(2, add("b", stats="x" * 1000))
+    with pytest.raises(AnswerTooLargeError):
+        DeltaTables().commits(table.storage(), 2, 2)
+
+
+def test_what_was_committed_is_known_only_where_the_commits_are_still_there(table):
+    table.put(name(3, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+    table.commit(4, add("b"))
+    assert DeltaTables().snapshot(table.storage(), version=3).num_files == 1
+    with pytest.raises(MalformedRequestError, match="truncated .* The earliest available version is 4"):
+        DeltaTables().commits(table.storage(), 3, 4)

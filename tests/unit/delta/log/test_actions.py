@@ -159,7 +159,11 @@ def test_a_damaged_commit_is_the_tables_fault_and_no_failure_of_ours(damaged):
         metadata(schemaString='{"type":"struct","fields":["a"]}'),
         metadata(format=None),
         metadata(format={}),
-        metadata(configuration={"a": 5}),
+        metadata(configuration={"a": [5]}),
+        metadata(schemaString='{"fields":[{"name":"a","type":"long","metadata":5}]}'),
+        metadata(
+            schemaString='{"fields":[{"name":"a","type":"long","metadata":{"delta.columnMapping.physicalName":[]}}]}'
+        ),
         metadata(id=None),
         metadata(createdTime="1"),
     ],

@@ -87,7 +87,7 @@ def test_writers_leave_out_columns_that_they_do_not_know():
     lean = checkpoint(
         add("a", size=3), stats=None, tags=None, deletionVector=None, baseRowId=None, clusteringProvider=None
     )
-    assert files(Checkpoint([lean])) == [Add("a", {"p": "x"}, 3, 5, False, None)]
+    assert files(Checkpoint([lean])) == [Add("a", {"p": "x"}, 3, 5, True, None)]
     assert files(Checkpoint([parquet(pa.table({"txn": [1]}))])) == []
 
 
@@ -107,7 +107,7 @@ def test_writers_declare_fields_that_are_never_null():
     rows = [{"protocol": None, "add": added}, {**PROTOCOL, "add": None}]
     read = Checkpoint([parquet(pa.Table.from_pylist(rows, schema))])
     assert read.protocol
-    assert files(read) == [Add("a", {"p": "x"}, 1, 5, False, None)]
+    assert files(read) == [Add("a", {"p": "x"}, 1, 5, True, None)]
     assert read.totals == Totals(1, 1, 0)
 
 
@@ -115,7 +115,7 @@ def test_writers_declare_fields_that_are_never_null():
 @pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
 def test_texts_come_in_any_of_arrows_forms(kind):
     read = Checkpoint([checkpoint(add("a", stats="{}"), path=kind, stats=kind, clusteringProvider=kind)])
-    assert files(read) == [Add("a", {"p": "x"}, 1, 5, False, "{}")]
+    assert files(read) == [Add("a", {"p": "x"}, 1, 5, True, "{}")]
 
 
 @pytest.mark.usefixtures("form")

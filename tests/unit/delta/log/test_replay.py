@@ -53,7 +53,7 @@ def files(snapshot: Snapshot) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
-def test_a_file_is_handed_out_as_the_log_wrote_it_though_a_snapshot_changes_nothing(form):
+def test_a_file_is_handed_out_as_the_log_wrote_it(form):
     more = {
         "tags": {"a": "b", "none": None},
         "baseRowId": 0,
@@ -70,12 +70,12 @@ def test_a_file_is_handed_out_as_the_log_wrote_it_though_a_snapshot_changes_noth
     ]
     snapshot = form(MODERN_PROTOCOL, metadata(), *actions).snapshot
     assert list(snapshot.adds()) == [
-        Add("p=a%20b/1.parquet", {"p": "a b"}, 2**40, 5, False, STATS),
-        Add("2.parquet", {"p": None}, 1, 5, False, None),
-        Add("3", {"p": ""}, 1, 5, False, None, None, {"tags": {}}),
-        Add("4", {"p": "x"}, 1, 5, False, None, DeletionVector("u", "x^{", 0, 40, 2**33), more),
-        Add("5", {"p": "x"}, 1, 5, False, None, DeletionVector("u", "inline", None, 40, 2)),
-        Add("/absolute", {"p": "é\u2028"}, 1, 5, False, None),
+        Add("p=a%20b/1.parquet", {"p": "a b"}, 2**40, 5, True, STATS),
+        Add("2.parquet", {"p": None}, 1, 5, True, None),
+        Add("3", {"p": ""}, 1, 5, True, None, None, {"tags": {}}),
+        Add("4", {"p": "x"}, 1, 5, True, None, DeletionVector("u", "x^{", 0, 40, 2**33), more),
+        Add("5", {"p": "x"}, 1, 5, True, None, DeletionVector("u", "inline", None, 40, 2)),
+        Add("/absolute", {"p": "é\u2028"}, 1, 5, True, None),
     ]
     assert (snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors) == (6, 2**40 + 5, 2)
     assert (snapshot.version, snapshot.timestamp) == (7, 70)
