@@ -1,0 +1,62 @@
+"""An embedded AWS with tables to measure, shared with one recipient."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cli.embedded.ministack import EmbeddedAws, embedded_aws
+from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+    from bench.tables import Shape
+
+SHARE, SCHEMA, RECIPIENT = "bench", "trips", "client"
+TOKEN_SECONDS = 86_400
+TOKEN_VARIABLE = "BENCH_TOKEN"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    aws: EmbeddedAws
+    s3: "S3Client" = field(repr=False)
+    """The owner's."""
+    token: str = field(repr=False)
+    environment: dict[str, str] = field(repr=False)
+    """In which functions run, and in which a case finds the recipient's token."""
+
+    def share_table(self, table: str, files: int, shape: "Shape | None" = None) -> None:
+        # Not at the top: it brings pyarrow, and the memory of processes is measured that import this module.
+        from bench.tables import CLASSIC, write_table
+
+        with tempfile.TemporaryDirectory() as scratch:
+            folder = Path(scratch)
+            write_table(folder, files, shape or CLASSIC)
+            for path in filter(Path.is_file, folder.rglob("*")):
+                with path.open("rb") as content:
+                    self.s3.put_object(Bucket=DATA_BUCKET, Key=f"{table}/{path.relative_to(folder)}", Body=content)
+        catalog_admin(self.aws).put_table(SHARE, SCHEMA, table, location=f"s3://{DATA_BUCKET}/{table}")
+
+    def upload_url(self, table: str, name: str) -> str:
+        """Where a case may put one object of a table."""
+        arguments = {"Bucket": DATA_BUCKET, "Key": f"{table}/{name}"}
+        return self.s3.generate_presigned_url("put_object", Params=arguments)
+
+
+@contextlib.contextmanager
+def world() -> Iterator[World]:
+    with embedded_aws() as aws:
+        inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SLUICE_"))}
+        functions = set_up(aws)
+        admin = catalog_admin(aws)
+        admin.put_share(SHARE)
+        admin.put_schema(SHARE, SCHEMA)
+        admin.put_recipient(RECIPIENT)
+        admin.grant(RECIPIENT, SHARE)
+        _, token = admin.issue_token(RECIPIENT, lifetime_seconds=TOKEN_SECONDS)
+        yield World(aws, s3_client(aws), token, inherited | functions | {TOKEN_VARIABLE: token})

@@ -1,0 +1,140 @@
+"""How fast a table's log is read and listed, against `deltalake` doing the same in the same run.
+
+Tables of 10k, 100k and 1M files lie in the embedded AWS: a checkpoint and ten commits after it. Every figure is the
+median of fresh processes, in turns; a ratio is the median of the rounds' own. `open` ends when version, metadata and
+totals are known. `make bench-log` takes about eight minutes.
+"""
+
+import json
+import statistics
+from collections.abc import Iterator
+
+from bench.lab.fresh import Figures, fresh
+from bench.lab.proxy import counting_proxy
+from bench.lab.world import World, world
+from bench.log_cases import WARM_UP
+from bench.report import Result, write
+from bench.tables import COMMITS, DAYS, Shape, commit_name, commit_of
+
+TABLES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000}
+ROUNDS = {"10k": 5, "100k": 3, "1M": 3}
+KINDS = {
+    "100k-in-parts": Shape(parts=4),
+    "100k-V2": Shape(sidecars=4),
+    "100k-with-parsed-stats": Shape(parsed_stats=True),
+}
+AT_LEAST = {"1M: full listing, deltalake takes": 4, "1M: query with limitHint, a cold one takes": 20}
+AT_MOST = {
+    "1M: full listing, peak memory": 300,
+    "1M: full query with signed URLs, peak memory": 300,
+    **{f"{table}: S3 requests to open": 14 for table in TABLES},
+}
+
+CASES = (
+    "download",
+    "sluice_open",
+    "sluice_list",
+    "sluice_query",
+    "deltalake_open",
+    "deltalake_list",
+    "deltalake_list_by_columns",
+)
+ON_ONE_DAY = {
+    "op": "equal",
+    "children": [
+        {"op": "column", "name": "pickup_date", "valueType": "date"},
+        {"op": "literal", "value": DAYS[123], "valueType": "date"},
+    ],
+}
+QUERIES = {
+    "query with limitHint": json.dumps({"limitHint": 10}),
+    "query of one partition": json.dumps({"jsonPredicateHints": json.dumps(ON_ONE_DAY)}),
+}
+
+
+def run(lab: World, case: str, *arguments: str, **variables: str) -> Figures:
+    return fresh(f"bench.log_cases:{case}", *arguments, environment=lab.environment | variables)
+
+
+def result(name: str, value: float, unit: str) -> Result:
+    if name in AT_LEAST:
+        return Result.at_least(name, value, unit, AT_LEAST[name])
+    if name in AT_MOST:
+        return Result.at_most(name, value, unit, AT_MOST[name])
+    return Result(name, value, unit)
+
+
+def listings(lab: World, table: str) -> Iterator[Result]:
+    rounds = [{case: run(lab, case, table) for case in CASES} for _ in range(ROUNDS[table])]
+
+    def median(name: str, case: str, figure: str = "seconds") -> Result:
+        digits, unit = (0, "MB") if figure == "peak_mb" else (3, "s")
+        return result(f"{table}: {name}", round(statistics.median(one[case][figure] for one in rounds), digits), unit)
+
+    yield median("the emulator hands out the log", "download")
+    yield median("open", "sluice_open")
+    yield median("open, deltalake", "deltalake_open")
+    yield median("first byte", "sluice_list", "first_byte")
+    yield median("first byte, deltalake", "deltalake_list", "first_byte")
+    yield median("full listing", "sluice_list")
+    yield median("full listing, deltalake", "deltalake_list")
+    yield median("full listing, deltalake by columns", "deltalake_list_by_columns")
+    yield median("full query with signed URLs", "sluice_query")
+    yield median("open, peak memory", "sluice_open", "peak_mb")
+    yield median("open, peak memory, deltalake", "deltalake_open", "peak_mb")
+    yield median("full listing, peak memory", "sluice_list", "peak_mb")
+    yield median("full listing, peak memory, deltalake", "deltalake_list", "peak_mb")
+    yield median("full query with signed URLs, peak memory", "sluice_query", "peak_mb")
+    for case, name in (("deltalake_list", "deltalake"), ("deltalake_list_by_columns", "deltalake by columns")):
+        ratio = statistics.median(one[case]["seconds"] / one["sluice_list"]["seconds"] for one in rounds)
+        yield result(f"{table}: full listing, {name} takes", round(ratio, 1), "x as long")
+
+
+def other_checkpoints(lab: World) -> Iterator[Result]:
+    for table, shape in KINDS.items():
+        lab.share_table(table, TABLES["100k"], shape)
+        for name, case in (("full listing", "sluice_list"), ("full listing, deltalake", "deltalake_list")):
+            seconds = statistics.median(run(lab, case, table)["seconds"] for _ in range(ROUNDS["100k"]))
+            yield result(f"{table}: {name}", round(seconds, 3), "s")
+
+
+def requests(lab: World, table: str) -> Iterator[Result]:
+    """To open a table. Those of deltalake are counted on their way, so the table for warming up is counted too."""
+    with counting_proxy(lab.aws.port) as proxy:
+        run(lab, "deltalake_open", WARM_UP, AWS_ENDPOINT_URL=proxy.url)
+        warming_up = proxy.requests["s3"] // 2
+        proxy.requests.clear()
+        run(lab, "deltalake_open", table, AWS_ENDPOINT_URL=proxy.url)
+        theirs = proxy.requests["s3"] - warming_up
+    yield result(f"{table}: S3 requests to open", run(lab, "sluice_open", table)["requests"], "requests")
+    yield result(f"{table}: S3 requests to open, deltalake", theirs, "requests")
+
+
+def warm_queries(lab: World, table: str) -> Iterator[Result]:
+    """From the call to the last byte: of a table that is not known yet, and once more after one new commit."""
+    commit = COMMITS
+    for query, body in QUERIES.items():
+        rounds = []
+        for _ in range(ROUNDS[table]):
+            commit += 1
+            upload_url = lab.upload_url(table, commit_name(commit))
+            rounds.append(run(lab, "sluice_warm", table, body, upload_url, commit_of(TABLES[table], commit).decode()))
+        for figure in ("cold", "warm"):
+            yield result(f"{table}: {query}, {figure}", round(statistics.median(one[figure] for one in rounds), 3), "s")
+        ratio = statistics.median(one["cold"] / one["warm"] for one in rounds)
+        yield result(f"{table}: {query}, a cold one takes", round(ratio, 1), "x as long")
+
+
+def main() -> None:
+    results: list[Result] = []
+    with world() as lab:
+        lab.share_table(WARM_UP, 20)
+        for table, files in TABLES.items():
+            lab.share_table(table, files)
+            results += [*listings(lab, table), *requests(lab, table), *warm_queries(lab, table)]
+        results += other_checkpoints(lab)
+    write("log", results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,246 @@
+"""The cases of `make bench-log`, each run in a process of its own: a table is read of which nothing is known yet.
+
+Everything else is: a case first reads a tiny table, which brings imports, credentials and connections. A listing is
+written as the server writes it, into nothing, with a file's raw path in the place of its URL. `deltalake` hands out
+parsed statistics, of which JSON is made again.
+"""
+
+import hashlib
+import json
+import os
+import urllib.request
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from io import BytesIO
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import botocore.session
+import orjson
+
+from bench.lab.fresh import Clock, Figures
+from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE
+from cli.embedded.setup import DATA_BUCKET
+from core.api.lines import parquet_file_line
+from core.delta.tables import DeltaTables
+from core.settings import Settings
+from core.storage.location import S3Location
+from core.storage.session import Storage, StorageSession
+
+if TYPE_CHECKING:
+    from arro3.core import Array, RecordBatch, Table
+    from deltalake import DeltaTable
+
+    from core.api.response import Response
+
+WARM_UP = "warm-up"
+BATCH_ROWS = 8192
+EXPIRES_AT = 1_735_689_600_000
+
+
+class _Tables:
+    """Opens tables as a function does, and counts what is sent to S3, repetitions included."""
+
+    def __init__(self) -> None:
+        session = botocore.session.Session()
+        session.register("before-send.s3", self._count)
+        self._storage = Storage.connect(Settings.from_environment(), session)
+        self.requests = 0
+
+    def open(self, table: str) -> StorageSession:
+        storage = self._storage.open(S3Location(DATA_BUCKET, table))
+        self.requests = 0
+        return storage
+
+    def _count(self, **_: object) -> None:
+        self.requests += 1
+
+
+def download(table: str) -> Figures:
+    """What the emulator takes to hand out the log's files, whoever reads them."""
+    tables = _Tables()
+
+    def run(name: str) -> Figures:
+        storage = tables.open(name)
+        objects, clock = storage.objects(), Clock()
+        for info in objects.list(storage.location.key("_delta_log/")):
+            objects.get(info.key)
+        return clock.figures()
+
+    return _after_warm_up(run, table)
+
+
+def sluice_open(table: str) -> Figures:
+    tables = _Tables()
+
+    def run(name: str) -> Figures:
+        storage, clock = tables.open(name), Clock()
+        snapshot = DeltaTables().snapshot(storage)
+        return clock.figures() | {"files": snapshot.num_files, "requests": tables.requests}
+
+    return _after_warm_up(run, table)
+
+
+def sluice_list(table: str) -> Figures:
+    tables = _Tables()
+
+    def run(name: str) -> Figures:
+        storage, clock = tables.open(name), Clock()
+        snapshot = DeltaTables().snapshot(storage)
+        lines = chain.from_iterable(
+            map(_line, batch.paths, batch.partition_values, batch.sizes, batch.stats) for batch in snapshot.batches()
+        )
+        return _written(lines, clock)
+
+    return _after_warm_up(run, table)
+
+
+def sluice_query(table: str) -> Figures:
+    """The whole way of a full query but for HTTP: authentication, catalog, log, signed URLs, lines."""
+    query = _query()
+
+    def run(name: str) -> Figures:
+        clock = Clock()
+        return _written(query(name, {}).body, clock)
+
+    return _after_warm_up(run, table)
+
+
+def sluice_warm(table: str, body: str, upload_url: str, commit: str) -> Figures:
+    """A query of a table that is not known, and the same after one more commit."""
+    query = _query()
+    query(WARM_UP, json.loads(body))
+
+    def seconds() -> float:
+        clock = Clock()
+        return _written(query(table, json.loads(body)).body, clock)["seconds"]
+
+    cold = seconds()
+    request = urllib.request.Request(upload_url, data=commit.encode(), method="PUT")
+    urllib.request.urlopen(request).close()
+    return {"cold": cold, "warm": seconds()}
+
+
+def deltalake_open(table: str) -> Figures:
+    tables = _Tables()
+
+    def run(name: str) -> Figures:
+        options, clock = _options(tables.open(name)), Clock()
+        _delta_table(name, options)
+        return clock.figures()
+
+    return _after_warm_up(run, table)
+
+
+def deltalake_list(table: str) -> Figures:
+    return _deltalake_listing(table, _by_rows)
+
+
+def deltalake_list_by_columns(table: str) -> Figures:
+    return _deltalake_listing(table, _by_columns)
+
+
+def _after_warm_up(case: Callable[[str], Figures], table: str) -> Figures:
+    case(WARM_UP)
+    return case(table)
+
+
+def _query() -> Callable[[str, Mapping[str, object]], "Response"]:
+    from core.api.request import Request
+    from core.sharing.call import Call, Observed
+    from core.sharing.services import Services
+    from handlers.query_table import handle
+
+    services = Services(Settings.from_environment())
+    headers = {"authorization": f"Bearer {os.environ[TOKEN_VARIABLE]}"}
+
+    def query(table: str, body: Mapping[str, object]) -> "Response":
+        path = {"share": SHARE, "schema": SCHEMA, "table": table}
+        return handle(Call(Request("POST", path, {}, headers, json.dumps(body).encode()), services, Observed()))
+
+    return query
+
+
+def _options(storage: StorageSession) -> dict[str, str]:
+    credentials = storage.credentials
+    return {
+        "AWS_ACCESS_KEY_ID": credentials.access_key_id,
+        "AWS_SECRET_ACCESS_KEY": credentials.secret_access_key,
+        "AWS_SESSION_TOKEN": credentials.session_token or "",
+        "AWS_REGION": storage.region,
+        "AWS_ENDPOINT_URL": storage.endpoint_url or "",
+        "AWS_ALLOW_HTTP": "true",
+    }
+
+
+def _delta_table(table: str, options: dict[str, str]) -> "DeltaTable":
+    from deltalake import DeltaTable
+
+    return DeltaTable(f"s3://{DATA_BUCKET}/{table}", storage_options=options)
+
+
+def _deltalake_listing(table: str, lines: Callable[["Table"], Iterator[bytes]]) -> Figures:
+    tables = _Tables()
+
+    def run(name: str) -> Figures:
+        options, clock = _options(tables.open(name)), Clock()
+        return _written(lines(_delta_table(name, options).get_add_actions()), clock)
+
+    return _after_warm_up(run, table)
+
+
+def _by_rows(actions: "Table") -> Iterator[bytes]:
+    """As one would write it: each file's statistics are put together from the values that its row has."""
+    for batch in _batches(actions):
+        for row in map(orjson.loads, _json_lines({name: batch[name] for name in batch.schema.names})):
+            stats = {
+                "numRecords": row["num_records"],
+                "minValues": row["min"],
+                "maxValues": row["max"],
+                "nullCount": row["null_count"],
+            }
+            yield _line(row["path"], row["partition"], row["size_bytes"], orjson.dumps(stats).decode())
+
+
+def _by_columns(actions: "Table") -> Iterator[bytes]:
+    """The fastest way that we know: arrow writes the statistics' JSON, and a partition's values are parsed once."""
+    partitions: dict[bytes, Mapping[str, str | None]] = {}
+    for batch in _batches(actions):
+        stats = {
+            "numRecords": batch["num_records"],
+            "minValues": batch["min"],
+            "maxValues": batch["max"],
+            "nullCount": batch["null_count"],
+        }
+        values = _json_lines({"partition": batch["partition"]})
+        for line in set(values).difference(partitions):
+            partitions[line] = orjson.loads(line)["partition"]
+        columns = (batch["path"].to_pylist(), values, batch["size_bytes"].to_pylist(), _json_lines(stats))
+        for path, partition, size, text in zip(*columns, strict=True):
+            yield _line(path, partitions[partition], size, text.decode())
+
+
+def _batches(actions: "Table") -> list["RecordBatch"]:
+    return actions.rechunk(max_chunksize=BATCH_ROWS).to_batches()
+
+
+def _json_lines(columns: dict[str, "Array"]) -> list[bytes]:
+    from arro3.core import RecordBatch
+    from arro3.io import write_ndjson
+
+    lines = BytesIO()
+    write_ndjson(RecordBatch.from_arrays(list(columns.values()), names=list(columns)), lines)
+    return lines.getvalue().splitlines()
+
+
+def _line(path: str, partition_values: Mapping[str, str | None], size: int, stats: str | None) -> bytes:
+    file_id = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
+    return parquet_file_line("file", path, file_id, partition_values, size, stats, EXPIRES_AT, None, None)
+
+
+def _written(lines: Iterable[bytes], clock: Clock) -> Figures:
+    first = None
+    size = 0
+    for line in lines:
+        first = first or clock.seconds()
+        size += len(line)
+    return clock.figures() | {"first_byte": first or clock.seconds(), "megabytes": size / 1e6}
