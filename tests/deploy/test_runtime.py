@@ -115,7 +115,7 @@ def test_the_limit_is_the_runtimes_own_to_the_byte(world: World, tmp_path: Path)
 def test_a_function_that_hangs_is_ended_at_its_time_and_the_next_request_is_answered(world: World) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with world.run("list_shares", timeout_seconds=1, AWS_ENDPOINT_URL=endpoint) as function:
-            assert "timed out after 1.00 seconds" in function.invoke(world.event("list_shares")).text
+        with world.run("list_shares", timeout_seconds=4, AWS_ENDPOINT_URL=endpoint) as function:
+            assert "timed out after 4.00 seconds" in function.invoke(world.event("list_shares")).text
             no_token = json.loads((ROOT / "events" / "list_shares_no_token.json").read_text())
             assert function.invoke(no_token).answer["statusCode"] == 401

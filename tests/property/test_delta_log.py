@@ -38,26 +38,26 @@ histories = settings(max_examples=40, deadline=None, suppress_health_check=[Heal
 @given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
 def test_every_version_is_what_its_commits_made_of_the_table(steps: list[Step], data: st.DataObject) -> None:
     history, warm = History(TableInMemory()), DeltaTables()
-    storage = history.table.storage()
+    storage = history.table.storage  # one for each request
     for step in steps:
         history.commit(step)
         if step.looked_at:
-            assert seen(warm.snapshot(storage)) == expected(history.latest)
+            assert seen(warm.snapshot(storage())) == expected(history.latest)
         for shape in step.shapes:
             history.shape(shape, step.reach)
     latest = expected(history.latest)
-    assert seen(warm.snapshot(storage)) == latest
-    assert seen(DeltaTables().snapshot(storage)) == latest
+    assert seen(warm.snapshot(storage())) == latest
+    assert seen(DeltaTables().snapshot(storage())) == latest
 
     travelling = DeltaTables()
     for state in data.draw(st.permutations(history.states)):
         for tables in (travelling, DeltaTables()):
             if state.version >= history.earliest:
-                assert seen(tables.snapshot(storage, version=state.version)) == expected(state)
-                assert seen(tables.snapshot(storage, timestamp_ms=1000 * state.version)) == expected(state)
+                assert seen(tables.snapshot(storage(), version=state.version)) == expected(state)
+                assert seen(tables.snapshot(storage(), timestamp_ms=1000 * state.version)) == expected(state)
             else:
                 with pytest.raises(MalformedRequestError, match=f"earliest available version is {history.earliest}"):
-                    tables.snapshot(storage, version=state.version)
+                    tables.snapshot(storage(), version=state.version)
 
     with tempfile.TemporaryDirectory() as folder:
         judged = history.as_deltalake_reads_it(Path(folder))
