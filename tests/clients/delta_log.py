@@ -1,0 +1,69 @@
+"""A table's log by brute force: every JSON commit from the first on, replayed by hand. The judge of what is relayed."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+COMMITS = f"_delta_log/{'[0-9]' * 20}.json"
+Action = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Version:
+    metadata: Action
+    adds: list[Action]
+
+    @property
+    def has_deletion_vectors(self) -> bool:
+        return any("deletionVector" in add for add in self.adds)
+
+    @property
+    def has_column_mapping(self) -> bool:
+        return self.metadata["configuration"].get("delta.columnMapping.mode", "none") != "none"
+
+    def has_type(self, name: str) -> bool:
+        return f'"{name}"' in self.metadata["schemaString"]
+
+
+class Log:
+    def __init__(self, folder: Path) -> None:
+        # Not `splitlines`: statistics may hold any character that ends a line elsewhere.
+        texts = [file.read_text().split("\n") for file in sorted(folder.glob(COMMITS))]
+        self.commits: list[list[Action]] = [[json.loads(line) for line in lines if line] for lines in texts]
+        self.latest = len(self.commits) - 1
+
+    def at(self, version: int) -> Version:
+        metadata: Action = {}
+        live: dict[tuple[str, str], Action] = {}
+        for commit in self.commits[: version + 1]:
+            for action in commit:
+                metadata = action.get("metaData", metadata)
+                if remove := action.get("remove"):
+                    live.pop(_key(remove), None)
+            live |= {_key(action["add"]): action["add"] for action in commit if "add" in action}
+        return Version(metadata, list(live.values()))
+
+    def data_changes(self, version: int) -> list[tuple[str, Action]]:
+        """What a commit added and removed, without files whose rows it only moved."""
+        files = [pair for action in self.commits[version] for pair in action.items() if pair[0] in ("add", "remove")]
+        return [(kind, file) for kind, file in files if file["dataChange"]]
+
+    def changes_metadata(self, version: int) -> bool:
+        return any("metaData" in action for action in self.commits[version])
+
+    def in_commit_timestamp(self, version: int) -> int | None:
+        """When a commit says itself that it was made."""
+        return next(
+            (
+                action["commitInfo"].get("inCommitTimestamp")
+                for action in self.commits[version]
+                if "commitInfo" in action
+            ),
+            None,
+        )
+
+
+def _key(file: Action) -> tuple[str, str]:
+    vector = file.get("deletionVector") or {}
+    return file["path"], "".join(str(vector.get(part)) for part in ("storageType", "pathOrInlineDv", "offset"))

@@ -1,0 +1,139 @@
+"""Answers in delta format, as Spark's connector asks for them: the log's own words, and Spark reads its rows from them.
+
+These need no connector. They send its requests, and build from the answers the tables that it would read.
+"""
+
+import datetime as dt
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from tests.clients import rebuilt
+from tests.clients.cases import CHANGES, CLONE, TABLES, TIME, refusal
+from tests.clients.conftest import Shared
+from tests.clients.delta_log import Action
+from tests.clients.rows import spark_rows
+
+# PySpark leaves a socket open with every table that it hands over.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+FEATURES = (
+    "readerfeatures=deletionVectors,columnMapping,timestampNtz,typeWidening-preview,typeWidening,"
+    "variantType-preview,geospatial,variantType,variantShredding-preview,variantShredding"
+)
+DELTA, BOTH = f"responseformat=delta;{FEATURES}", f"responseformat=parquet,delta;{FEATURES}"
+
+
+def file_id(path: str) -> str:
+    return hashlib.sha256(path.encode()).hexdigest()
+
+
+def words(action: Action) -> Action:
+    """What an action says, but for the places of its files, for which a server must have words of its own."""
+    said = {name: value for name, value in action.items() if name != "path" and value is not None}
+    if vector := said.get("deletionVector"):
+        said["deletionVector"] = {name: vector.get(name) for name in ("offset", "sizeInBytes", "cardinality")}
+    return said
+
+
+def words_of_a_live_file(add: Action) -> Action:
+    """Without what a checkpoint does not keep: whether the file changed data, and how its statistics were spelled."""
+    said = words(add)
+    del said["dataChange"]
+    return said | ({"stats": json.loads(said["stats"])} if "stats" in said else {})
+
+
+def assert_signed_for(line: dict[str, Any], path: str) -> None:
+    (action,) = line["file"]["deltaSingleAction"].values()
+    assert line["file"]["id"] == file_id(path)
+    assert unquote(urlsplit(action["path"]).path).endswith(f"/{unquote(path)}")
+    vector = action.get("deletionVector")
+    assert ("deletionVectorFileId" in line["file"]) == (vector is not None)
+    assert vector is None or vector["storageType"] == "p"
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_version_is_told_in_the_words_of_the_log(shared: Shared, name: str) -> None:
+    log = shared.log(name)
+    for number in range(log.latest + 1):
+        version = log.at(number)
+        _, head, *files = shared.lines("POST", name, "query", DELTA, json={"version": number})
+        metadata = head["metaData"]["deltaMetadata"]
+        assert metadata["schemaString"] == version.metadata["schemaString"]
+        assert metadata["partitionColumns"] == version.metadata["partitionColumns"]
+        assert head["metaData"]["size"] == sum(add["size"] for add in version.adds)
+        assert head["metaData"]["numFiles"] == len(files) == len(version.adds)
+        told = {line["file"]["id"]: line for line in files}
+        for add in version.adds:
+            line = told[file_id(add["path"])]
+            assert_signed_for(line, add["path"])
+            assert words_of_a_live_file(line["file"]["deltaSingleAction"]["add"]) == words_of_a_live_file(add)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_stream_is_told_what_each_commit_added_and_removed(shared: Shared, name: str) -> None:
+    log = shared.log(name)
+    body = {"predicateHints": [], "startingVersion": 0, "endingVersion": log.latest}
+    _, _, *lines = shared.lines("POST", name, "query", DELTA, json=body)
+    files = [line for line in lines if "file" in line]
+    expected = [(number, *change) for number in range(log.latest + 1) for change in log.data_changes(number)]
+    for line, (number, kind, action) in zip(files, expected, strict=True):
+        assert line["file"]["version"] == number
+        assert log.in_commit_timestamp(number) in (None, line["file"]["timestamp"])
+        assert_signed_for(line, action["path"])
+        assert words(line["file"]["deltaSingleAction"][kind]) == words(action)
+    changed = [number for number in range(1, log.latest + 1) if log.changes_metadata(number)]
+    assert [line["metaData"]["version"] for line in lines if "metaData" in line] == changed
+
+
+@pytest.mark.parametrize("name", ["in_commit_timestamps", "in_commit_timestamps_late"])
+def test_a_version_is_found_by_the_time_that_its_commit_tells(shared: Shared, name: str) -> None:
+    log = shared.log(name)
+    times = {number: time for number in range(log.latest + 1) if (time := log.in_commit_timestamp(number))}
+    for number, time in times.items():
+        moment = dt.datetime.fromtimestamp(time / 1000, dt.UTC).isoformat()
+        at_or_after = shared.call("GET", name, "version", DELTA, params={"startingTimestamp": moment})
+        at_or_before = shared.call("POST", name, "query", DELTA, json={"timestamp": moment})
+        assert at_or_after.headers["Delta-Table-Version"] == at_or_before.headers["Delta-Table-Version"] == str(number)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_client_that_takes_both_formats_is_told_one_that_it_can_read(shared: Shared, name: str) -> None:
+    told = shared.call("GET", name, "metadata", BOTH).headers["delta-sharing-capabilities"]
+    if refusal(shared.log(name).at(shared.log(name).latest)):
+        assert told == "responseformat=delta"
+    shared.lines("POST", name, "query", f"{told};{FEATURES}", json={"predicateHints": [], "includeRefreshToken": True})
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_spark_reads_the_rows_of_a_table_from_the_answer(shared: Shared, name: str, tmp_path: Path) -> None:
+    body = {"predicateHints": [], "includeRefreshToken": True}
+    rebuilt.snapshot(shared.lines("POST", name, "query", DELTA, json=body), tmp_path)
+    found = shared.spark.read.format("delta").load(str(tmp_path))
+    content = shared.contents[name][shared.log(name).latest]
+    assert found.columns == content.columns
+    assert spark_rows(found) == content.rows
+
+
+@pytest.mark.parametrize(("name", "start", "end"), CHANGES)
+def test_spark_reads_the_changes_of_a_table_from_the_answer(
+    shared: Shared, name: str, start: int, end: int, tmp_path: Path
+) -> None:
+    asked = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
+    lines = shared.lines("GET", name, "changes", DELTA, params={**asked, "includeHistoricalMetadata": "true"})
+    first, last = rebuilt.commits(lines, tmp_path)
+    options = {"readChangeFeed": "true", "startingVersion": first, "endingVersion": last}
+    found = shared.spark.read.format("delta").options(**options).load(str(tmp_path))
+    # Spark reads the changes of its own table with the latest columns, those of an answer with its last ones.
+    expected = shared.changes(name, start, end).select(found.columns)
+    assert spark_rows(found, TIME) == spark_rows(expected, TIME)
+
+
+def test_a_clone_is_refused_where_the_place_of_its_files_is_not_shared(shared: Shared) -> None:
+    answer = shared.call("POST", CLONE, "query", DELTA, json={})
+    assert answer.status_code == 400
+    assert "Table contains absolute paths and cannot be shared through delta sharing" in answer.json()["message"]
