@@ -1,9 +1,11 @@
 -- table types_primitive: extremes, nulls, and what JSON and pandas find hard
 CREATE TABLE {table} (id BIGINT, tiny TINYINT, small SMALLINT, whole INT, price DECIMAL(38, 10),
-  cents DECIMAL(5, 2), ratio DOUBLE, share FLOAT, day DATE, at TIMESTAMP, name STRING, short VARCHAR(5), flag BOOLEAN, data BINARY) USING delta;
+  cents DECIMAL(5, 2), ratio DOUBLE, share FLOAT, day DATE, at TIMESTAMP,
+  name STRING, short VARCHAR(5), flag BOOLEAN, data BINARY) USING delta;
 INSERT INTO {table} VALUES
   (9007199254740993, -128, -32768, -2147483648, 1234567890123456789012345678.0123456789, -999.99,
-   double('Infinity'), float('-Infinity'), DATE '1969-12-31', TIMESTAMP '1969-12-31 23:59:59.999999 UTC', 'é "quoted" \\ \u2028 😀', 'short', true, X'00FF10'),
+   double('Infinity'), float('-Infinity'), DATE '1969-12-31',
+   TIMESTAMP '1969-12-31 23:59:59.999999 UTC', 'é "quoted" \\ \u2028 😀', 'short', true, X'00FF10'),
   (-9223372036854775808, 127, 32767, 2147483647, -0.0000000001, 0.00, -0.0, float('0.1'),
    DATE '2262-01-01', TIMESTAMP '2261-12-31 12:00:00.123456 UTC', '', '', false, X''),
   (9223372036854775807, 0, 0, 0, 0, 1.10, 1e-300, float(3.4e38),
