@@ -64,7 +64,7 @@ class Batch:
         return self._stats[field]
 
     def ranges(self, field: Field) -> tuple[Bounds, Presence]:
-        """Of all files, one by one."""
+        """A column's, whichever it is, of each file."""
         if not field.in_partitions:
             column = self.stats(field)
             return column.bounds, column.presence
@@ -127,18 +127,17 @@ def ask(field: Field, test: Test) -> Node:
     def node(batch: Batch) -> Truths:
         if field.in_partitions:
             column = batch.partition(field)
-            return _spread(test(column), column)
+            return _spread(test(column), column, batch.everywhere)
         return test(batch.stats(field)) if batch.with_stats else batch.unknown
 
     return node
 
 
-def _spread(truths: Truths, column: PartitionColumn) -> Truths:
+def _spread(truths: Truths, column: PartitionColumn, everywhere: Plane) -> Truths:
     """From the distinct values of a column to all files."""
     distinct = (truths.true | truths.false << 1 | truths.null << 2).to_bytes(len(column.of_text))
     of_text = dict(zip(column.of_text, distinct, strict=True))
     spread = int.from_bytes(bytes([of_text[text] for text in column.texts]))
-    everywhere = plane([True] * len(column.texts))
     return Truths(spread & everywhere, spread >> 1 & everywhere, spread >> 2 & everywhere)
 
 

@@ -29,6 +29,7 @@ from core.pruning.values import (
 
 Range: TypeAlias = tuple[Any, Any]
 
+LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
 # Doubles below this hold every whole number exactly.
 EXACT_DOUBLES = 2.0**53
 # No decimal is as large, and twice as much is still a double.
@@ -44,7 +45,7 @@ def literal_range(literal: Literal, column_type: DataType, cast: DataType | None
         day = cast_literal(literal, DATE) if literal.kind in ("date", "string") else None
         zones = ZONES if column_type.name == "timestamp" else 0
         return (day.value * DAY - zones, (day.value + 1) * DAY - 1 + zones) if day else None
-    if cast and not keeps_values(column_type, cast):
+    if cast and not (keeps_values(column_type, cast) and _is_exact_beside(cast, literal)):
         return None
     if literal.kind == "string" and column_type.name != "string":  # Spark casts it
         typed = cast_literal(literal, DOUBLE if column_type.name == "decimal" else column_type)
@@ -79,6 +80,8 @@ def _integer_range(literal: Literal, _: DataType) -> Range | None:
     match literal.kind:
         case "double" if literal.value is not TOP and abs(literal.value) >= EXACT_DOUBLES:
             return _around(literal.value)
+        case "integer" | "decimal" if not LEAST_LONG <= literal.value <= GREATEST_LONG:
+            return None  # Spark calls the comparison true or false at once, even of null
         case "integer" | "decimal" | "double":
             return literal.value, literal.value
     return None
@@ -106,14 +109,20 @@ def _decimal_range(literal: Literal, column_type: DataType) -> Range | None:
     unit = 10**column_type.scale
     match literal.kind:
         case "integer" | "decimal":
-            whole, scale = _digits(Decimal(literal.value))
-            whole, scale = max(whole, column_type.precision - column_type.scale), max(scale, column_type.scale)
             value = _among_whole_numbers(Fraction(literal.value) * unit)
-            return (value, value) if whole + scale <= MAX_PRECISION else None  # beyond it, Spark rounds or has null
+            return (value, value) if _is_exact_beside(column_type, literal) else None
         case "double" if literal.value is not TOP and abs(literal.value) < LARGE_DOUBLES:
             low, high = _around(literal.value)
             return _among_whole_numbers(Fraction(low) * unit), _among_whole_numbers(Fraction(high) * unit)
     return None
+
+
+def _is_exact_beside(data_type: DataType, literal: Literal) -> bool:
+    """Whether there is a decimal type for both. If not, Spark rounds one of them, or has null."""
+    if data_type.name != "decimal" or literal.kind not in ("integer", "decimal"):
+        return True
+    whole, scale = _digits(Decimal(literal.value))
+    return max(whole, data_type.precision - data_type.scale) + max(scale, data_type.scale) <= MAX_PRECISION
 
 
 def _among_whole_numbers(value: Fraction) -> int | Decimal:

@@ -1,8 +1,4 @@
-"""The hints of a request, compiled once, and asked of files in batches of any size.
-
-predicate = compile_predicate(sql_hints, json_hints, schema_string=…, partition_columns=…)
-predicate.evaluate(FileColumns(files))  # one byte for each file: SOME, EVERY, or 0 and BY_PARTITION
-"""
+"""The hints of a request, compiled once into a predicate, which is asked of files in batches of any size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +20,10 @@ class Predicate:
     uses_stats: bool
 
     def evaluate(self, columns: Columns) -> bytes:
-        """What is said of each file. Statistics are asked for only where partition values leave it undecided."""
+        """A byte for each file: `SOME`, `SOME | EVERY`, 0 or `BY_PARTITION`.
+
+        Statistics are asked for only where partition values leave it undecided.
+        """
         if not len(columns):
             return b""
         if not self.uses_partitions:

@@ -77,12 +77,11 @@ class StatsColumn:
 
     @cached_property
     def bounds(self) -> Bounds:
-        path, everything = self.field.path, EVERYTHING[self.field.type.name]
-        lows, highs = (
-            _side(0, self._columns.minimum(path), self.field),
-            _side(1, self._columns.maximum(path), self.field),
-        )
+        field, columns = self.field, self._columns
+        minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
+        lows, highs = _side(0, minimum, field), _side(1, maximum, field)
         if any(map(gt, lows, highs)):
+            everything = EVERYTHING[field.type.name]
             sound = [(low, high) if low <= high else everything for low, high in zip(lows, highs, strict=True)]
             return [low for low, _ in sound], [high for _, high in sound]
         return lows, highs
@@ -157,6 +156,7 @@ EXACT: dict[str, Callable[[str, DataType], Range | None]] = {
 
 
 def _side(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any]:
+    """The low (0) of what each minimum may stand for, or the high (1) of each maximum."""
     if (bounds := _at_once(side, raws, field)) is not None:
         return bounds
     bound, everything = BOUNDS[field.type.name], EVERYTHING[field.type.name]

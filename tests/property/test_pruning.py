@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
 from core.pruning.columns import FileColumns
@@ -16,28 +16,30 @@ from core.pruning.predicate import compile_predicate
 from tests.property.pruning.kinds import order
 from tests.property.pruning.predicates import (
     Column,
+    Drawing,
     Leaf,
     Truth,
     compare,
-    draw_tree,
-    exact_leaves,
-    json_leaves,
-    sql_leaves,
+    exact_leaf,
+    json_leaf,
+    sql_leaf,
 )
 from tests.property.pruning.tables import COLUMNS, EXACT_COLUMNS, File, Table, tables
 from tests.property.pruning.writers import WRITERS, write_exactly
 
 # A profile (`--hypothesis-profile=nightly`) may ask for more.
 EXAMPLES = max(300, settings().max_examples)
-LEAVES = {"sql": sql_leaves, "json": json_leaves}
+LEAVES = {"sql": sql_leaf, "json": json_leaf}
 
 
 @pytest.mark.parametrize("language", LEAVES)
 @settings(max_examples=EXAMPLES, deadline=None)
 @given(table=tables(COLUMNS), data=st.data())
 def test_no_file_with_a_matching_row_is_left_out(language: str, table: Table, data: st.DataObject):
-    predicate = draw_tree(data.draw, table.columns, LEAVES[language])
-    files = [table.file(data, WRITERS) for _ in range(data.draw(st.integers(1, 3), "files"))]
+    drawing = Drawing(data, table.columns)
+    files = [table.file(drawing, WRITERS) for _ in range(drawing.pick([1, 2, 3]))]
+    predicate = drawing.tree(LEAVES[language])
+    note(f"{predicate.sql}\n{predicate.json}\n{files}")
     verdicts = table.compile(predicate, language).evaluate(FileColumns(files))
     for file, verdict in zip(files, verdicts, strict=True):
         truths = [predicate.truth(row, table.zone, mystery) for row in file.rows for mystery in (True, False, None)]
@@ -81,8 +83,10 @@ def test_a_file_whose_ranges_exclude_the_predicate_is_left_out(record_property):
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(table=tables(EXACT_COLUMNS), data=st.data())
     def check(table: Table, data: st.DataObject) -> None:
-        predicate = draw_tree(data.draw, table.columns, exact_leaves)
-        files = [table.file(data, [write_exactly], complete=True) for _ in range(2)]
+        drawing = Drawing(data, table.columns)
+        files = [table.file(drawing, [write_exactly], complete=True) for _ in range(2)]
+        predicate = drawing.tree(exact_leaf)
+        note(f"{predicate.sql}\n{files}")
         verdicts = table.compile(predicate, "sql").evaluate(FileColumns(files))
         for file, verdict in zip(files, verdicts, strict=True):
             outcomes = predicate.outcomes(lambda leaf, file=file: outcomes_in(file, leaf, table.zone))
@@ -148,7 +152,7 @@ def test_no_text_whatever_raises(text: str, stats: str | None, partition: str | 
 )
 def test_statistics_of_any_form_raise_nothing(stats: Any, column: Column, data: st.DataObject):
     table = Table([column], mapped=False, zone=0)
-    predicate = data.draw(sql_leaves(column))
+    predicate = sql_leaf(Drawing(data, [column]), column)
     forms = {name: {column.name: stats} for name in ("minValues", "maxValues", "nullCount")} | {"numRecords": stats}
     file = File({}, json.dumps(forms), None, [])
     assert len(table.compile(predicate, "sql").evaluate(FileColumns([file, file]))) == 2

@@ -31,8 +31,8 @@ from core.pruning.values import (
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 100
-# About 1 µs each. A mebibyte of the protocol's own form has half as many.
-MAX_NODES = 40_000
+# About 3 µs each. A mebibyte of comparisons in the protocol's form has hardly more.
+MAX_NODES = 30_000
 
 LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
     "bool": ("boolean", parse_boolean),
@@ -77,6 +77,7 @@ def _unknown_hint(text: str, reason: str) -> Unknown:
 class _Parser:
     def __init__(self) -> None:
         self._nodes = 0
+        self._columns: dict[tuple[str, str], Column] = {}
 
     def parse(self, document: Any) -> Expression:
         if not isinstance(document, list):
@@ -100,7 +101,7 @@ class _Parser:
         operands = self._expressions(children, depth + 1) if isinstance(children, list) else ()
         match op, operands:
             case "column", ():
-                return _column(node)
+                return self._column(node)
             case "literal", ():
                 return _literal(node)
             case "isNull", (Column() as column,):
@@ -115,26 +116,32 @@ class _Parser:
                 return _comparison(op, left, right)
         return Unknown(_text(op, operands), "it is no predicate of the protocol")
 
+    def _column(self, node: dict[str, Any]) -> Expression:
+        name, value_type = node.get("name"), _value_type(node)
+        if not (isinstance(name, str) and value_type):
+            return Unknown(f"column {name!s:.80}", "its type is not one of the protocol")
+        column = self._columns.get((name, value_type))
+        if column is None:
+            column = self._columns[name, value_type] = Column((name,), declared=value_type)
+        return column
+
 
 def _comparison(op: str, left: Expression, right: Expression) -> Expression:
-    if isinstance(left, Column | Literal) and isinstance(right, Column | Literal):
-        if _family(left) == _family(right):
-            return Comparison(OPERATORS[op], left, right)
-        return Unknown(_text(op, (left, right)), "it compares values of two types")
-    reasons = [operand.reason for operand in (left, right) if isinstance(operand, Unknown)]
-    return Unknown(_text(op, (left, right)), reasons[0] if reasons else "it compares no column with a literal")
+    match left, right:
+        case ((Column() | Literal()), (Column() | Literal())):
+            if _family(left) == _family(right):
+                return Comparison(OPERATORS[op], left, right)
+            reason = "it compares values of two types"
+        case (Unknown(reason=reason), _) | (_, Unknown(reason=reason)):
+            pass
+        case _:
+            reason = "it compares no column with a literal"
+    return Unknown(_text(op, (left, right)), reason)
 
 
 def _family(operand: Column | Literal) -> str | None:
     """The kind of literals that it may be compared with: of `int` and `long` there is but one."""
     return operand.kind if isinstance(operand, Literal) else LITERALS[operand.declared or ""][0]
-
-
-def _column(node: dict[str, Any]) -> Expression:
-    name, value_type = node.get("name"), _value_type(node)
-    if isinstance(name, str) and value_type:
-        return Column((name,), declared=value_type)
-    return Unknown(f"column {name!s:.80}", "its type is not one of the protocol")
 
 
 def _literal(node: dict[str, Any]) -> Expression:

@@ -7,8 +7,9 @@ sqlglot's is read only if nothing is set in it that we do not look at: a newer s
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 
-from sqlglot import Token, TokenType, exp
+from sqlglot import ErrorLevel, Token, TokenType, exp
 from sqlglot.dialects.databricks import Databricks
 
 from core.pruning.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Operator, Or, Unknown
@@ -65,16 +66,15 @@ class SqlReader:
 
 def _is_costly(tokens: Sequence[Token]) -> bool:
     """Whether the names of types are nested like functions."""
-    open_parentheses: list[bool] = []
-    before: Token | None = None
-    for token in tokens:
+    nested, parentheses = 0, []
+    for before, token in pairwise(tokens):
         if token.token_type == TokenType.L_PAREN:
-            open_parentheses.append(before is not None and before.token_type in DIALECT.parser_class.TYPE_TOKENS)
-            if sum(open_parentheses) > MAX_NESTED_TYPES:
+            parentheses.append(before.token_type in DIALECT.parser_class.TYPE_TOKENS)
+            nested += parentheses[-1]
+            if nested > MAX_NESTED_TYPES:
                 return True
-        elif token.token_type == TokenType.R_PAREN and open_parentheses:
-            open_parentheses.pop()
-        before = token
+        elif token.token_type == TokenType.R_PAREN and parentheses:
+            nested -= parentheses.pop()
     return False
 
 
@@ -85,7 +85,8 @@ def _expression(node: exp.Expr) -> Expression:
 
 
 def _unknown(node: exp.Expr) -> Unknown:
-    return Unknown(f"{node.sql(DIALECT):.200}", "it is outside of the SQL that files are pruned by")
+    text = node.sql(DIALECT, unsupported_level=ErrorLevel.IGNORE)
+    return Unknown(f"{text:.200}", "it is outside of the SQL that files are pruned by")
 
 
 def _has_only(node: exp.Expr, *names: str) -> bool:

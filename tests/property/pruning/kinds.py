@@ -45,7 +45,7 @@ class Operand:
     """Whether it means one value, so that a file of one value is decided by it."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Kind:
     name: str
     delta_type: str
@@ -53,7 +53,12 @@ class Kind:
     operands: Callable[[Any], list[Operand]]
     """The ways to write a value as a literal."""
     partition_texts: Callable[[Any, int], list[str]]
+    near: Callable[[Any], list[Any]]
+    """Other values that a writer or a reader might take for this one."""
     json_type: str | None = None
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 def fixed(text: str, value: Any, **more: Any) -> Operand:
@@ -74,16 +79,22 @@ def integers(name: str, bits: int) -> Kind:
     def operands(value: int) -> list[Operand]:
         json_type = "int" if -(2**31) <= value < 2**31 else "long"
         number = float(value)
-        return [
+        forms = [
             fixed(str(value), value, json=(json_type, str(value))),
             fixed(quoted(str(value)), value),
-            fixed(f"{value}.5", Fraction(Decimal(f"{value}.5"))),
             fixed(f"CAST({value} AS BIGINT)", value),
             Operand(f"{number!r}D", lambda _: number, lambda own, _: float(own), exact=abs(value) < 2**53),
         ]
+        if abs(value) < 2**62:  # of a literal that is no long, Spark says true or false even where the column is null
+            forms.append(fixed(f"{value}.5", Fraction(Decimal(f"{value}.5"))))
+        return forms
 
     values = pool(least, -10, -1, 0, 1, 2, 9, 10, most) | st.integers(least, most)
-    return Kind(name, name, values, operands, lambda value, _: [str(value)], "long")
+
+    def near(value: int) -> list[int]:
+        return [max(value - 1, least), min(value + 1, most)]
+
+    return Kind(name, name, values, operands, lambda value, _: [str(value)], near, "long")
 
 
 def floating_text(value: float) -> str:
@@ -106,8 +117,11 @@ def doubles() -> Kind:
                 forms.append(fixed(str(whole), float(whole), exact=abs(value) < 2**53))
         return forms
 
+    def near(value: float) -> list[float]:
+        return [math.nextafter(value, math.inf), math.nextafter(value, -math.inf), math.nan]
+
     values = pool(math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1, 0.3, 1e300, -1e300, 5e-324, 2.0**53) | st.floats()
-    return Kind("double", "double", values, operands, lambda value, _: [floating_text(value)], "double")
+    return Kind("double", "double", values, operands, lambda value, _: [floating_text(value)], near, "double")
 
 
 def float_text(value: float) -> str:
@@ -127,9 +141,12 @@ def floats() -> Kind:
             forms.append(fixed(text, written, exact=written == value))
         return forms
 
+    def near(value: float) -> list[float]:
+        return [single(value * 1.0000001), single(value * 0.9999999), math.nan]
+
     numbers = st.floats(width=32)
     values = pool(math.nan, math.inf, -math.inf, -0.0, 0.0, single(0.1), -1.5, 16777216.0, single(1e-45)) | numbers
-    return Kind("float", "float", values, operands, lambda value, _: [float_text(value)], "float")
+    return Kind("float", "float", values, operands, lambda value, _: [float_text(value)], near, "float")
 
 
 def decimals(precision: int, scale: int) -> Kind:
@@ -148,8 +165,13 @@ def decimals(precision: int, scale: int) -> Kind:
     most = 10**precision - 1
     unscaled = pool(-most, -125, -1, 0, 1, 110, 125, 126, 225, most) | st.integers(-most, most)
     values = unscaled.map(lambda number: Decimal(f"{number}E-{scale}"))
+
+    def near(value: Decimal) -> list[Decimal]:
+        number = int(f"{value:f}".replace(".", ""))
+        return [Decimal(f"{max(-most, min(number + step, most))}E-{scale}") for step in (-1, 1, 1000)]
+
     return Kind(
-        f"decimal{precision}", f"decimal({precision},{scale})", values, operands, lambda value, _: [f"{value:f}"]
+        f"decimal{precision}", f"decimal({precision},{scale})", values, operands, lambda value, _: [f"{value:f}"], near
     )
 
 
@@ -168,7 +190,11 @@ def strings(*, long: bool = True) -> Kind:
     short = pool("a", "B", "b", "ba", "é", "\uffff", "\U00010000", " a", "10", "9", "null", "b" * 31, "b" * 32)
     # An empty partition value is Delta's null, so it is no value here.
     values = short | st.text(characters, min_size=1, max_size=5) | cut if long else pool("a", "B", "b", "ba", "é")
-    return Kind("string", "string", values, operands, lambda value, _: [value], "string")
+
+    def near(value: str) -> list[str]:
+        return [value + "a", value + "\U0010ffff", value[:-1] + "\ufffd", value.ljust(40, "b")] if long else ["b"]
+
+    return Kind("string", "string", values, operands, lambda value, _: [value], near, "string")
 
 
 def booleans() -> Kind:
@@ -176,7 +202,15 @@ def booleans() -> Kind:
         text = str(value).lower()
         return [fixed(text, value, json=("bool", text)), fixed(quoted(text), value)]
 
-    return Kind("boolean", "boolean", st.booleans(), operands, lambda value, _: [str(value).lower()], "bool")
+    return Kind(
+        "boolean",
+        "boolean",
+        st.booleans(),
+        operands,
+        lambda value, _: [str(value).lower()],
+        lambda value: [not value],
+        "bool",
+    )
 
 
 def date_text(days: int) -> str:
@@ -204,6 +238,11 @@ INSTANTS = pool(-1, 0, 1, 1_600_000_000_123_456, 1_600_000_000_124_000, 1_600_00
 TIMES = INSTANTS | st.integers(-(10**16), 10**17) | st.integers(1_600_000_000_000_000, 1_600_000_400_000_000)
 
 
+def times_near(value: int) -> list[int]:
+    """Of the same millisecond, second or day; and a zone away."""
+    return [value - 1, value + 1, value // 1000 * 1000, value + 400, value // DAY * DAY, value + 17 * 3_600_000_000]
+
+
 def dates() -> Kind:
     def operands(value: int) -> list[Operand]:
         text = date_text(value)
@@ -216,7 +255,9 @@ def dates() -> Kind:
             fixed(f"TIMESTAMP '{time_text(noon)}Z'", noon, of_column=lambda own, zone: own * DAY - zone, exact=False),
         ]
 
-    return Kind("date", "date", DAYS, operands, lambda value, _: [date_text(value)], "date")
+    return Kind(
+        "date", "date", DAYS, operands, lambda value, _: [date_text(value)], lambda day: [day - 1, day + 1], "date"
+    )
 
 
 def timestamps() -> Kind:
@@ -238,7 +279,7 @@ def timestamps() -> Kind:
     def partition_texts(value: int, zone: int) -> list[str]:
         return [f"{time_text(value)}Z", time_text(value + zone, between=" ")]
 
-    return Kind("timestamp", "timestamp", TIMES, operands, partition_texts, "timestamp")
+    return Kind("timestamp", "timestamp", TIMES, operands, partition_texts, times_near, "timestamp")
 
 
 def timestamps_ntz() -> Kind:
@@ -252,12 +293,14 @@ def timestamps_ntz() -> Kind:
             fixed(f"TIMESTAMP '{time_text(value)}Z'", value, of_column=lambda own, zone: own - zone, exact=False),
         ]
 
-    return Kind("timestamp_ntz", "timestamp_ntz", TIMES, operands, lambda value, _: [time_text(value, between=" ")])
+    return Kind(
+        "timestamp_ntz", "timestamp_ntz", TIMES, operands, lambda value, _: [time_text(value, between=" ")], times_near
+    )
 
 
 def binaries() -> Kind:
     """Has no order, and no literals here."""
-    return Kind("binary", "binary", pool(b"a", b"b"), lambda _: [], lambda value, _: [value.decode()])
+    return Kind("binary", "binary", pool(b"a", b"b"), lambda _: [], lambda value, _: [value.decode()], lambda _: [b"c"])
 
 
 KINDS = (

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from tests.property.pruning.kinds import Kind, Operand, order, quoted
+from tests.property.pruning.kinds import EXACT_KINDS, KINDS, Kind, Operand, order, quoted
 
 Truth: TypeAlias = bool | None
 Row: TypeAlias = dict["Column", Any]
@@ -26,9 +25,6 @@ class Column:
     kind: Kind
     place: str
     """`data`, `partition` or `nested`."""
-
-    def __hash__(self) -> int:
-        return hash(self.name)
 
     @property
     def name(self) -> str:
@@ -194,84 +190,81 @@ def denied(part: Predicate) -> Predicate:
     )
 
 
-@cache
-def operands_of(kind: Kind, wanted: Callable[[Operand], bool] = lambda _: True) -> st.SearchStrategy[Operand]:
-    def pick(value: Any, number: int) -> Operand:
-        forms = [operand for operand in kind.operands(value) if wanted(operand)] or kind.operands(value)
-        return forms[number % len(forms)]
+class Drawing:
+    """Draws one of some things at a time, and of each column's values only a few, so that they often meet."""
 
-    return st.builds(pick, kind.values, st.integers(0, 11))
+    def __init__(self, data: st.DataObject, columns: Sequence[Column]) -> None:
+        self.data = data
+        self.columns = columns
+        self._palettes: dict[Column, list[Any]] = {}
 
+    def pick(self, options: Sequence[Any], label: str | None = None) -> Any:
+        return options[self.data.draw(NUMBERS[len(options)], label)]
 
-def is_json(operand: Operand) -> bool:
-    return operand.json is not None
+    def chance(self, of: int, label: str | None = None) -> bool:
+        return self.pick(range(of), label) == 0
 
+    def value(self, column: Column) -> Any:
+        if column not in self._palettes:
+            one, other = self.data.draw(PAIRS[column.kind], column.name)
+            near = column.kind.near(one)
+            self._palettes[column] = [one, self.pick(near), self.pick([other, *near])]
+        return self.pick(self._palettes[column])
 
-def is_exact(operand: Operand) -> bool:
-    return operand.exact
+    def operand(self, column: Column, wanted: Callable[[Operand], bool]) -> Operand | None:
+        forms = [form for form in column.kind.operands(self.value(column)) if wanted(form)]
+        return self.pick(forms) if forms else None
 
-
-def has_no_cast(operand: Operand) -> bool:
-    return operand.cast is None
-
-
-@cache
-def plain_leaves(column: Column, wanted: Callable[[Operand], bool]) -> st.SearchStrategy[Predicate]:
-    """Comparisons, nulls and truths: what both languages have."""
-    nulls = st.builds(is_null, st.just(column), negated=st.booleans())
-    if column.kind.name == "binary":
-        return nulls
-    operators, operands = st.sampled_from([*JSON_OPERATORS]), operands_of(column.kind, wanted)
-    leaves = st.builds(comparison, st.just(column), operators, operands, mirrored=st.booleans()) | nulls
-    return leaves | st.just(itself(column)) if column.kind.name == "boolean" else leaves
-
-
-@cache
-def exact_leaves(column: Column) -> st.SearchStrategy[Predicate]:
-    return plain_leaves(column, is_exact)
+    def tree(self, leaf: Callable[["Drawing", Column], Predicate], depth: int = 3) -> Predicate:
+        shape = self.pick(["leaf", "leaf", "leaf", "leaf", "not", "and", "or"]) if depth else "leaf"
+        if shape == "leaf":
+            return leaf(self, self.pick(self.columns))
+        if shape == "not":
+            return denied(self.tree(leaf, depth - 1))
+        return joined(shape, [self.tree(leaf, depth - 1) for _ in range(2)])
 
 
-@cache
-def json_leaves(column: Column) -> st.SearchStrategy[Predicate]:
-    return (
-        plain_leaves(column, is_json) | st.just(mystery(column)) if column.kind.json_type else st.just(mystery(column))
-    )
+NUMBERS = [st.nothing(), *(st.integers(0, most) for most in range(50))]
+PAIRS = {kind: st.tuples(kind.values, kind.values) for kind in (*KINDS, *EXACT_KINDS)}
 
 
-@cache
-def sql_leaves(column: Column) -> st.SearchStrategy[Predicate]:
-    just, plain = st.just(column), plain_leaves(column, bool)
-    if column.kind.name == "binary":
-        return plain | st.just(mystery(column))
-    operands, uncast = operands_of(column.kind), operands_of(column.kind, has_no_cast)
-    lists = st.lists(uncast, min_size=1, max_size=4)
-    leaves = (
-        plain
-        | st.builds(comparison, just, st.just("<>"), operands, mirrored=st.booleans())
-        | st.builds(null_safe, just, operands)
-        | st.builds(in_list, just, lists, with_null=st.booleans(), negated=st.booleans())
-        | st.builds(between, just, uncast, uncast)
-        | st.just(mystery(column))
-    )
-    if column.kind.name == "string":
-        prefixes = column.kind.values.map(lambda text: text[:33].translate({37: None, 95: None, 92: None, 39: None}))
-        return leaves | st.builds(like, just, prefixes, st.sampled_from(["", "%", "%a"]), negated=st.booleans())
-    return leaves
+def exact_leaf(drawing: Drawing, column: Column) -> Predicate:
+    """Comparisons, nulls and truths with literals of one meaning."""
+    return _plain_leaf(drawing, column, lambda operand: operand.exact)
 
 
-def draw_tree(
-    draw: Callable[[st.SearchStrategy[Any]], Any],
-    columns: Sequence[Column],
-    leaves: Callable[[Column], st.SearchStrategy[Predicate]],
-    depth: int = 3,
-) -> Predicate:
-    shape = draw(SHAPES) if depth else "leaf"
-    if shape == "leaf":
-        return draw(leaves(columns[draw(PICKS) % len(columns)]))
-    if shape == "not":
-        return denied(draw_tree(draw, columns, leaves, depth - 1))
-    return joined(shape, [draw_tree(draw, columns, leaves, depth - 1) for _ in range(2)])
+def json_leaf(drawing: Drawing, column: Column) -> Predicate:
+    if not column.kind.json_type or drawing.chance(8):
+        return mystery(column)
+    return _plain_leaf(drawing, column, lambda operand: operand.json is not None)
 
 
-SHAPES = st.sampled_from(["leaf", "leaf", "not", "and", "or"])
-PICKS = st.integers(0, 5)
+def _plain_leaf(drawing: Drawing, column: Column, wanted: Callable[[Operand], bool]) -> Predicate:
+    if column.kind.name == "boolean" and drawing.chance(3):
+        return itself(column)
+    operand = None if drawing.chance(6) else drawing.operand(column, wanted)
+    if operand is None:
+        return is_null(column, negated=drawing.chance(2))
+    return comparison(column, drawing.pick([*JSON_OPERATORS]), operand, mirrored=drawing.chance(2))
+
+
+def sql_leaf(drawing: Drawing, column: Column) -> Predicate:
+    form = drawing.pick(["plain", "plain", "plain", "<>", "<=>", "in", "between", "like", "mystery"])
+    if form == "plain" or column.kind.name == "binary" or (form == "like" and column.kind.name != "string"):
+        return _plain_leaf(drawing, column, lambda _: True)
+    operands = [one for _ in range(3) if (one := drawing.operand(column, lambda operand: operand.cast is None))]
+    negated = drawing.chance(2)
+    match form:
+        case "<>":
+            return comparison(column, "<>", operands[0], mirrored=negated)
+        case "<=>":
+            return null_safe(column, operands[0])
+        case "in":
+            return in_list(column, operands, with_null=drawing.chance(4), negated=negated)
+        case "between":
+            return between(column, operands[0], operands[1])
+        case "like":
+            prefix = drawing.value(column)[: drawing.pick([1, 2, 33])]
+            rest = drawing.pick(["", "%", "%a"])
+            return like(column, prefix.translate(dict.fromkeys(map(ord, "%_'\\"))), rest, negated=negated)
+    return mystery(column)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from core.pruning.predicate import Predicate as Compiled
 from core.pruning.predicate import compile_predicate
 from tests.property.pruning.kinds import EXACT_KINDS, KINDS
-from tests.property.pruning.predicates import Column, Predicate, Row
+from tests.property.pruning.predicates import Column, Drawing, Predicate, Row
 from tests.property.pruning.writers import Writer
 
 HOUR = 3_600_000_000
@@ -64,50 +64,50 @@ class Table:
         assert compiled is not None
         return compiled
 
-    def file(self, data: st.DataObject, writers: Sequence[Writer], *, complete: bool = False) -> File:
-        partitions = [column for column in self.columns if column.place == "partition"]
-        partition = {column: data.draw(st.none() | column.kind.values, column.name) for column in partitions}
-        texts = {
-            column: self._partition_text(column, value, data, complete=complete) for column, value in partition.items()
-        }
-        row = st.fixed_dictionaries(
-            {column: st.none() | column.kind.values for column in self.columns if column not in partition}
-        )
-        written = [partition | drawn for drawn in data.draw(st.lists(row, min_size=1, max_size=4), "rows")]
-        deleted = 0 if complete else data.draw(st.integers(0, len(written) - 1), "deleted rows")
+    def file(self, drawing: Drawing, writers: Sequence[Writer], *, complete: bool = False) -> File:
+        """With all that a file can have, if it is `complete`."""
+
+        def value(column: Column) -> Any:
+            return None if drawing.chance(4) else drawing.value(column)
+
+        partition = {column: value(column) for column in self.columns if column.place == "partition"}
+        others = [column for column in self.columns if column.place != "partition"]
+        rows = [partition | {column: value(column) for column in others} for _ in range(drawing.pick([1, 2, 3, 4]))]
+        deleted = 0 if complete else drawing.pick(range(len(rows)), "deleted rows")
         return File(
-            {self.physical(column.name): text for column, text in texts.items()},
-            self._stats(written, data, writers, complete=complete),
+            {
+                self.physical(column.name): self._partition_text(column, own, drawing, complete=complete)
+                for column, own in partition.items()
+            },
+            self._stats(others, rows, drawing, writers, complete=complete),
             DeletionVector(deleted) if deleted else None,
-            written[deleted:],
+            rows[deleted:],
         )
 
-    def _partition_text(self, column: Column, value: Any, data: st.DataObject, *, complete: bool) -> str | None:
+    def _partition_text(self, column: Column, value: Any, drawing: Drawing, *, complete: bool) -> str | None:
         if value is None:
-            return data.draw(st.sampled_from([None, ""]), "null")
-        if complete:
-            return column.kind.partition_texts(value, self.zone)[0]
-        return data.draw(st.sampled_from(column.kind.partition_texts(value, self.zone)), "partition value")
+            return drawing.pick([None, ""])
+        texts = column.kind.partition_texts(value, self.zone)
+        return texts[0] if complete else drawing.pick(texts)
 
-    def _stats(self, rows: list[Row], data: st.DataObject, writers: Sequence[Writer], *, complete: bool) -> str | None:
+    def _stats(
+        self, columns: list[Column], rows: list[Row], drawing: Drawing, writers: Sequence[Writer], *, complete: bool
+    ) -> str | None:
         parts: dict[str, list[tuple[Column, str]]] = {"minValues": [], "maxValues": [], "nullCount": []}
-        for column in self.columns:
-            if column.place == "partition":
-                continue
+        writer = drawing.pick(writers, "writer")
+        for column in columns:
             values = [row[column] for row in rows if row[column] is not None]
-            bounds = data.draw(st.sampled_from(writers), "writer")(column.kind, values, data)
-            forgets_nulls = not complete and data.draw(st.integers(0, 4), "null count is there if not 0") == 0
-            nulls = None if forgets_nulls else str(len(rows) - len(values))
-            for name, text in zip(parts, (*bounds, nulls), strict=True):
+            nulls = str(len(rows) - len(values)) if complete or not drawing.chance(6) else None
+            for name, text in zip(parts, (*writer(column.kind, values, drawing), nulls), strict=True):
                 if text is not None:
                     parts[name].append((column, text))
         fragments = [f'"{name}":{self._object(entries)}' for name, entries in parts.items()]
-        if complete or data.draw(st.integers(0, 5), "row count is there if not 0"):
-            fragments.insert(0, f'"numRecords":{len(rows)}')
-        if not complete:
-            fragments.append(f'"tightBounds":{data.draw(st.sampled_from(["true", "false"]), "tight")}')
-            if not data.draw(st.integers(0, 9), "statistics are there if not 0"):
-                return data.draw(st.sampled_from([None, "", "{}", "{"]), "no statistics")
+        if complete or not drawing.chance(8):
+            fragments.append(f'"numRecords":{len(rows)}')
+        if not complete and drawing.chance(2):
+            fragments.append('"tightBounds":false')
+        if not complete and drawing.chance(12):
+            return drawing.pick([None, "", "{}", "{"])
         return "{" + ",".join(fragments) + "}"
 
     def _object(self, entries: list[tuple[Column, str]]) -> str:

@@ -10,12 +10,11 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from hypothesis import strategies as st
-
 from tests.property.pruning.kinds import Kind, date_text, float_text, order, time_text, zone_text
+from tests.property.pruning.predicates import Drawing
 
 Bounds: TypeAlias = tuple[str | None, str | None]
-Writer: TypeAlias = Callable[[Kind, list[Any], st.DataObject], Bounds]
+Writer: TypeAlias = Callable[[Kind, list[Any], Drawing], Bounds]
 
 
 def extremes(values: list[Any]) -> tuple[Any, Any]:
@@ -30,7 +29,7 @@ def number_text(value: float) -> str:
     return repr(value) if math.isfinite(value) else json.dumps(f"{'-' if value < 0 else ''}Infinity")
 
 
-def write_as_spark(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds:
+def write_as_spark(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
     """Strings are cut to 32 characters, times to milliseconds in the writer's zone; NaN is the greatest."""
     if kind.name in ("boolean", "binary") or not values:
         return None, None
@@ -43,7 +42,7 @@ def write_as_spark(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds
         case "date":
             texts = [json.dumps(date_text(value)) for value in (least, greatest)]
         case "timestamp":
-            zone = data.draw(st.sampled_from([0, -28_800_000_000, 19_800_000_000]), "zone of the writer")
+            zone = drawing.pick([0, -28_800_000_000, 19_800_000_000], "zone of the writer")
             suffix = "Z" if zone == 0 else zone_text(zone)
             texts = [json.dumps(time_text(value + zone, digits=3) + suffix) for value in (least, greatest)]
         case "timestamp_ntz":
@@ -63,7 +62,7 @@ def cut_up_as_spark(text: str) -> str:
     return text[:32] + ("\x7f" if ord(text[32]) < 0x7F else "\U0010ffff")
 
 
-def write_as_deltalake(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds:
+def write_as_deltalake(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
     """Strings are cut to 64 bytes, decimals are doubles, NaN and infinity are left out."""
     values = without_nan(values)
     if kind.name == "binary" or not values:
@@ -111,18 +110,17 @@ def cut_up_as_deltalake(text: str) -> str:
     return cut[:-1] + chr(following) if cut else text
 
 
-def write_sloppily(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds:
+def write_sloppily(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
     """As either of them, but cuts a string without a second thought, and forgets one bound or the other."""
-    low, high = data.draw(st.sampled_from([write_as_spark, write_as_deltalake]), "writer")(kind, values, data)
+    low, high = drawing.pick([write_as_spark, write_as_deltalake])(kind, values, drawing)
     if kind.name == "string" and values:
         least, greatest = extremes(values)
-        cut = data.draw(st.sampled_from([lambda text: text[:32], lambda text: cut_to_bytes(text, 64)]), "cut")
+        cut = drawing.pick([lambda text: text[:32], lambda text: cut_to_bytes(text, 64)])
         low, high = json.dumps(cut(least)), json.dumps(cut(greatest))
-    keeps_low, keeps_high = data.draw(st.tuples(st.booleans(), st.booleans()), "bounds that are there")
-    return low if keeps_low else None, high if keeps_high else None
+    return None if drawing.chance(4) else low, None if drawing.chance(4) else high
 
 
-def write_exactly(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds:
+def write_exactly(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
     """What no writer does for all types, but the most that statistics could say."""
     values = without_nan(values)
     if kind.name == "binary" or not values:
@@ -134,7 +132,7 @@ def write_exactly(kind: Kind, values: list[Any], data: st.DataObject) -> Bounds:
         case "timestamp" | "timestamp_ntz":
             suffix = "Z" if kind.name == "timestamp" else ""
             return json.dumps(time_text(least) + suffix), json.dumps(time_text(greatest) + suffix)
-    return write_as_spark(kind, values, data)
+    return write_as_spark(kind, values, drawing)
 
 
 WRITERS: list[Writer] = [write_as_spark, write_as_deltalake, write_sloppily]
