@@ -101,6 +101,13 @@ class FileColumns:
         return [parse_stats(file.stats) for file in self._files]
 
 
+def row_count(file: File) -> int:
+    """How many rows the file has that are not deleted; 0 if it does not say."""
+    rows = parse_stats(file.stats).num_records
+    deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
+    return max(rows - deleted, 0) if type(rows) is int else 0
+
+
 def parse_stats(text: str | None) -> Stats:
     try:
         stats = orjson.loads(text or "{}")

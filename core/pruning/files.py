@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-from core.pruning.columns import File, FileColumns, parse_stats
+from core.pruning.columns import File, FileColumns, row_count
 from core.pruning.evaluate import EVERY, SOME
 from core.pruning.predicate import Predicate
 
@@ -27,9 +27,5 @@ def judge(files: Iterable[F], predicate: Predicate | None) -> Iterator[tuple[F, 
 
 
 def sure_rows(file: File, verdict: int) -> int:
-    """How many rows of the file surely match; 0 if that is not known."""
-    if not verdict & EVERY:
-        return 0
-    rows = parse_stats(file.stats).num_records
-    deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
-    return max(rows - deleted, 0) if type(rows) is int else 0
+    """How many rows of the file surely match: all or, for what is known, none."""
+    return row_count(file) if verdict & EVERY else 0

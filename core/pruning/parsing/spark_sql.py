@@ -18,7 +18,7 @@ from core.pruning.schema import DataType
 from core.pruning.values import TOP, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
 
 # Of all hints of a request together. Parsing takes about 30 µs a token.
-MAX_TOKENS = 3_000
+MAX_TOKENS = 2_000
 # sqlglot tries to read `date(…)` as a type, and then as a function: twice the work for each level of nesting.
 MAX_NESTED_TYPES = 2
 # sqlglot drops the length of these.

@@ -151,6 +151,11 @@ MATCHES, FAILS, IS_NULL, IS_UNKNOWN = (True, False), (False, True), (False, Fals
         ("ts > '2024-01-05 12:00:00'", {"ts": "2024-01-05T18:00:00Z"}, IS_UNKNOWN),
         ("ts > '2024-01-05 12:00:00'", {"ts": "2024-01-06T07:00:00Z"}, MATCHES),
         ("ts > '2024-01-05'", {"ts": "2024-01-04T05:00:00Z"}, FAILS),
+        (
+            "ts IN (TIMESTAMP '2024-01-05 12:00:00', TIMESTAMP '2024-01-05T11:00:00Z')",
+            {"ts": "2024-01-05T20:00:00Z"},
+            IS_UNKNOWN,
+        ),
         ("ts >= DATE '2024-01-05'", {"ts": "2024-01-04 05:00:00"}, IS_UNKNOWN),
         ("ts >= DATE '2024-01-05'", {"ts": "2024-01-03 05:00:00"}, FAILS),
         ("CAST(ts AS DATE) = '2024-01-05'", {"ts": "2024-01-07T00:00:00Z"}, FAILS),
