@@ -22,7 +22,19 @@ from core.pruning.evaluate import (
     negation,
     unknown,
 )
-from core.pruning.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Operator, Or, Unknown
+from core.pruning.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    NullSafeEqual,
+    Operator,
+    Or,
+    Unknown,
+)
 from core.pruning.literals import Range, keeps_nulls, literal_range
 from core.pruning.schema import INTEGER_BITS, ORDERED, UNORDERED, Field, NoColumnError, Schema, is_partition_value
 
@@ -137,6 +149,8 @@ class Compiler:
                 return self._comparison(MIRRORED[operator], column, literal)
             case Comparison(operator, Column() as left, Column() as right):
                 return self._columns_comparison(operator, left, right)
+            case NullSafeEqual(column, literal):
+                return self._null_safe_equal(column, literal)
             case IsNull(column):
                 return self._is_null(column)
         return self._constant(expression)
@@ -149,6 +163,12 @@ class Compiler:
         range_ = self._range(column, field, literal)
         self._used(column if literal is TRUE else Comparison(operator, column, literal), field)
         return ask(field, comparison(operator, range_))
+
+    def _null_safe_equal(self, column: Column, literal: Literal) -> Node:
+        field = self._field(column)
+        range_ = self._range(column, field, literal)
+        self._used(NullSafeEqual(column, literal), field)
+        return conjunction([negation(ask(field, is_null)), ask(field, comparison("=", range_))])
 
     def _columns_comparison(self, operator: Operator, left: Column, right: Column) -> Node:
         fields = self._field(left), self._field(right)

@@ -61,6 +61,17 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
+class NullSafeEqual:
+    """`<=>` with a literal that is not null: where `=` is null, it is false."""
+
+    column: Column
+    literal: Literal
+
+    def __str__(self) -> str:
+        return f"{self.column} <=> {self.literal}"
+
+
+@dataclass(frozen=True, slots=True)
 class IsNull:
     column: Column
 
@@ -83,4 +94,4 @@ class Or:
     operands: tuple["Expression", ...]
 
 
-Expression: TypeAlias = Unknown | Column | Literal | Comparison | IsNull | Not | And | Or
+Expression: TypeAlias = Unknown | Column | Literal | Comparison | NullSafeEqual | IsNull | Not | And | Or

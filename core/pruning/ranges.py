@@ -17,6 +17,8 @@ from core.pruning.columns import Absent, Columns, JsonValue
 from core.pruning.literals import instants
 from core.pruning.schema import INTEGER_BITS, DataType, Field
 from core.pruning.values import (
+    DAY,
+    MINUTE,
     TOP,
     ZONES,
     Moment,
@@ -51,6 +53,8 @@ NOTHING_KNOWN: Range = (-math.inf, TOP)
 CUT_BYTES = 32
 # Writers compute a decimal's bounds in a few steps of doubles, each of which is off by 2 ** -53 of the value.
 DOUBLE_ERROR = 2**-49
+# Since 1973: before 1970, a cut may be towards either side; and zones were seconds off, which no writer writes.
+MODERN_TIMES = 3 * 365 * DAY + DAY
 
 
 def plane(truths: Iterable[bool]) -> Plane:
@@ -189,9 +193,9 @@ def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] |
         times = [(datetime.fromisoformat(raw) - epoch) // MICROSECOND for raw in raws]
     except (ValueError, TypeError):
         return None
-    if side:
-        return [time + cuts[len(raw)] for time, raw in zip(times, raws, strict=True)]
-    return times if min(times) >= 0 else None
+    if min(times) < MODERN_TIMES:
+        return None
+    return [time + cuts[len(raw)] for time, raw in zip(times, raws, strict=True)] if side else times
 
 
 PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
@@ -255,7 +259,10 @@ def _time_bound(raw: JsonValue, field: Field) -> Range | None:
         return None
     low, high = _times(moment, field.type)
     cut = moment.unit - 1
-    return low - cut if low < 0 else low, high + cut  # before 1970, a cut may be towards either side
+    if low >= MODERN_TIMES:
+        return low, high + cut
+    cut += MINUTE if moment.offset else 0
+    return low - cut, high + cut
 
 
 BOUNDS: dict[str, Callable[[JsonValue, Field], Range | None]] = {

@@ -12,7 +12,19 @@ from itertools import pairwise
 from sqlglot import ErrorLevel, Token, TokenType, exp
 from sqlglot.dialects.databricks import Databricks
 
-from core.pruning.expressions import And, Column, Comparison, Expression, IsNull, Literal, Not, Operator, Or, Unknown
+from core.pruning.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsNull,
+    Literal,
+    Not,
+    NullSafeEqual,
+    Operator,
+    Or,
+    Unknown,
+)
 from core.pruning.literals import cast_literal
 from core.pruning.schema import DataType
 from core.pruning.values import TOP, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
@@ -22,7 +34,9 @@ MAX_TOKENS = 2_000
 # sqlglot tries to read `date(…)` as a type, and then as a function: twice the work for each level of nesting.
 MAX_NESTED_TYPES = 2
 # sqlglot drops the length of these.
-STRINGS_OF_A_LENGTH = frozenset({TokenType.CHAR, TokenType.NCHAR, TokenType.VARCHAR, TokenType.NVARCHAR})
+STRINGS_OF_A_LENGTH = frozenset(
+    {TokenType.CHAR, TokenType.NCHAR, TokenType.VARCHAR, TokenType.NVARCHAR, TokenType.BPCHAR}
+)
 
 DIALECT = Databricks()
 NUMBERS = frozenset({"integer", "decimal", "float", "double"})
@@ -43,25 +57,37 @@ TYPES = {
 }
 
 
+class _RefusedError(Exception):
+    """Says why a hint is not parsed."""
+
+
 class SqlReader:
     def __init__(self) -> None:
         self._tokens_left = MAX_TOKENS
 
     def read(self, hint: str) -> Expression:
-        too_long = Unknown(f"{hint:.80}", f"the hints have more than {MAX_TOKENS} words")
-        if self._tokens_left < 0:
-            return too_long
         try:
-            tokens = DIALECT.tokenize(hint)
-            self._tokens_left -= len(tokens)
-            if self._tokens_left < 0:
-                return too_long
-            if _is_costly(tokens) or any(token.token_type in STRINGS_OF_A_LENGTH for token in tokens):
-                return Unknown(f"{hint:.80}", "it has types in functions, or strings of a length")
-            (node,) = DIALECT.parser().parse_into(exp.Condition, tokens, hint)
-            return _expression(node) if node else Unknown(hint, "it is empty")
+            return _expression(self._parse(hint))
+        except _RefusedError as reason:
+            return Unknown(f"{hint:.80}", str(reason))
         except Exception as error:  # noqa: BLE001 - whatever the parser makes of a hostile text, the query goes on
             return Unknown(f"{hint:.80}", f"it cannot be parsed ({type(error).__name__})")
+
+    def _parse(self, hint: str) -> exp.Expr:
+        tokens = DIALECT.tokenize(hint) if self._tokens_left > 0 else []
+        self._tokens_left -= len(tokens)
+        if self._tokens_left < 0:
+            raise _RefusedError(f"the hints have more than {MAX_TOKENS} words")
+        if not tokens:
+            raise _RefusedError("it is empty, or comes after too many words")
+        if any(token.token_type in STRINGS_OF_A_LENGTH for token in tokens):
+            raise _RefusedError("it has strings of a length")
+        if _is_costly(tokens):
+            raise _RefusedError("it has types in functions in functions")
+        (node,) = DIALECT.parser().parse_into(exp.Condition, tokens, hint)
+        if node is None:
+            raise _RefusedError("it is empty")
+        return node
 
 
 def _is_costly(tokens: Sequence[Token]) -> bool:
@@ -133,12 +159,9 @@ def _operands(node: exp.Expr) -> tuple[Column | Literal, Column | Literal] | Non
 
 
 def _null_safe_equal(node: exp.Expr) -> Expression | None:
-    """Never null, but true of two nulls."""
     match _operands(node):
         case (Column() as column, Literal() as literal) | (Literal() as literal, Column() as column):
-            if literal.kind == "null":
-                return IsNull(column)
-            return And((Not(IsNull(column)), Comparison("=", column, literal)))
+            return IsNull(column) if literal.kind == "null" else NullSafeEqual(column, literal)
     return None
 
 
@@ -205,7 +228,7 @@ def _is(node: exp.Expr) -> Expression | None:
         case Column() as column, Literal("null"):
             return IsNull(column)
         case Column() as column, Literal("boolean") as truth:
-            return And((Not(IsNull(column)), Comparison("=", replace(column, declared="bool"), truth)))
+            return NullSafeEqual(replace(column, declared="bool"), truth)
     return None
 
 

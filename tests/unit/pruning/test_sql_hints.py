@@ -220,6 +220,7 @@ def test_a_hint_is_decided_as_spark_would(hint, partition, decision):
         ("s > DATE '2024-01-01'", {"s": "2023-01-01"}),
         ("y = '5.0'", {"y": "6"}),
         ("y = 'five'", {"y": "6"}),
+        ("y <=> 'five'", {"y": None}),
         ("y = true", {"y": "6"}),
         ("y < 9223372036854775807.5", {"y": None}),
         ("y > -9223372036854775809", {"y": None}),

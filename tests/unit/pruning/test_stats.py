@@ -109,6 +109,13 @@ def test_a_time_before_1970_may_be_cut_towards_either_side():
     assert not keeps("timestamp", "c < '1969-12-31T23:59:59.499Z'", file)
 
 
+def test_an_old_zone_may_be_seconds_off_what_is_written():
+    """Los Angeles was 7:52:58 behind UTC until 1883, of which Spark writes -07:52."""
+    file = with_stats("1883-01-01T00:00:00.000-07:52", "1883-01-01T00:00:00.000-07:52")
+    assert keeps("timestamp", "c = '1883-01-01T07:52:58Z'", file)
+    assert not keeps("timestamp", "c > '1883-01-01T07:53:01Z'", file)
+
+
 def test_a_time_without_a_zone_may_be_of_any_zone():
     file = with_stats("2024-01-02 00:00:00.000", "2024-01-02 00:00:00.000")
     assert keeps("timestamp", "c < '2024-01-01T06:00:01Z'", file)
