@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import compress
 from typing import Any, NamedTuple
 
 from bench.report import Result, write
@@ -50,18 +51,20 @@ class File(NamedTuple):
 class HeldColumns:
     """Columns that were taken out of the log before."""
 
-    def __init__(self, columns: Mapping[tuple[str, ...], Sequence[Any]], rows: Sequence[int]) -> None:
-        self._columns, self._rows = columns, rows
+    def __init__(
+        self, size: int, columns: Mapping[tuple[str, ...], Sequence[Any]], chosen: bytes | None = None
+    ) -> None:
+        self._size, self._columns, self._chosen = size, columns, chosen
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._size
 
-    def select(self, rows: Sequence[int]) -> "HeldColumns":
-        return HeldColumns(self._columns, [self._rows[row] for row in rows])
+    def select(self, chosen: bytes) -> "HeldColumns":
+        return HeldColumns(chosen.count(1), self._columns, chosen)
 
     def _column(self, *name: str) -> Sequence[Any]:
         column = self._columns[name]
-        return column if len(self._rows) == len(column) else list(map(column.__getitem__, self._rows))
+        return list(compress(column, self._chosen)) if self._chosen else column
 
     def partition(self, name: str) -> Sequence[str | None]:
         return self._column("partition", name)
@@ -86,7 +89,7 @@ def make_file(number: int) -> File:
         "city": f"city {number % 300:03}",
         "fare": number % 40 + 2.5,
         "tip": round(number % 7 * 0.75, 2),
-        "picked_up": picked_up.isoformat(timespec="milliseconds"),
+        "picked_up": f"{picked_up:%Y-%m-%dT%H:%M:%S}.000Z",
         "passengers": number % 5,
         "paid": False,
     }
@@ -95,7 +98,7 @@ def make_file(number: int) -> File:
         "city": f"city {number % 300 + 3:03}",
         "fare": least["fare"] + 60,
         "tip": least["tip"] + 5,
-        "picked_up": (picked_up + timedelta(minutes=5)).isoformat(timespec="milliseconds"),
+        "picked_up": f"{picked_up + timedelta(minutes=5):%Y-%m-%dT%H:%M:%S}.000Z",
         "passengers": least["passengers"] + number % 2,
         "paid": number % 3 > 0,
     }
@@ -114,7 +117,7 @@ def hold(files: Sequence[File]) -> HeldColumns:
         held["minimum", name] = columns.minimum((name,))
         held["maximum", name] = columns.maximum((name,))
         held["null_count", name] = columns.null_count((name,))
-    return HeldColumns(held, range(len(files)))
+    return HeldColumns(len(files), held)
 
 
 def files_per_second(prune: Callable[[], object], files: int) -> float:
@@ -127,7 +130,7 @@ def measure(comparisons: int, files: Sequence[File], held: HeldColumns) -> list[
     predicate = compile_predicate([HINTS[comparisons]], None, schema_string=SCHEMA, partition_columns=["day"])
     assert predicate is not None
     assert all(note.used_by for note in predicate.notes)
-    singles = [held.select([row]) for row in range(0, FILES, FILES // ONE_BY_ONE)]
+    singles = [hold([file]) for file in files[:: FILES // ONE_BY_ONE]]
     rounds = [
         (
             files_per_second(lambda: predicate.evaluate(held), FILES),

@@ -7,6 +7,7 @@ them at hand.
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
 from functools import cached_property
+from itertools import compress
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import orjson
@@ -27,8 +28,8 @@ class Columns(Protocol):
 
     def __len__(self) -> int: ...
 
-    def select(self, rows: Sequence[int]) -> "Columns":
-        """The same columns of some of the files."""
+    def select(self, chosen: bytes) -> "Columns":
+        """The same columns of those files that have a 1 here."""
 
     def partition(self, name: str) -> Sequence[str | Absent | None]: ...
 
@@ -78,8 +79,8 @@ class FileColumns:
     def __len__(self) -> int:
         return len(self._files)
 
-    def select(self, rows: Sequence[int]) -> "FileColumns":
-        return FileColumns([self._files[row] for row in rows])
+    def select(self, chosen: bytes) -> "FileColumns":
+        return FileColumns(list(compress(self._files, chosen)))
 
     def partition(self, name: str) -> list[str | Absent | None]:
         return [file.partition_values.get(name, ABSENT) for file in self._files]

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 from core.pruning.columns import Columns
 from core.pruning.compiler import Compiler, Note
@@ -9,7 +10,9 @@ from core.pruning.evaluate import BY_PARTITION, SOME, Node, verdicts
 from core.pruning.expressions import And, Expression
 from core.pruning.schema import Schema
 
+# Of each verdict by partition values alone: what it is in the end, and whether statistics may change it.
 LEFT_OUT_BY_PARTITION = bytes([BY_PARTITION, *range(1, 256)])
+IS_UNDECIDED = bytes([verdict == SOME for verdict in range(256)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,14 +31,14 @@ class Predicate:
             return b""
         if not self.uses_partitions:
             return verdicts(self.root, columns, with_stats=True)
-        found = verdicts(self.root, columns, with_stats=False).translate(LEFT_OUT_BY_PARTITION)
-        undecided = [row for row, verdict in enumerate(found) if verdict == SOME] if self.uses_stats else []
-        if not undecided:
-            return found
-        left = columns if len(undecided) == len(columns) else columns.select(undecided)
-        joined = bytearray(found)
-        for row, verdict in zip(undecided, verdicts(self.root, left, with_stats=True), strict=True):
-            joined[row] = verdict
+        found = verdicts(self.root, columns, with_stats=False)
+        undecided = found.translate(IS_UNDECIDED) if self.uses_stats else b""
+        joined = bytearray(found.translate(LEFT_OUT_BY_PARTITION))
+        if 1 in undecided:
+            left = columns.select(undecided) if 0 in undecided else columns
+            rows = compress(range(len(columns)), undecided)
+            for row, verdict in zip(rows, verdicts(self.root, left, with_stats=True), strict=True):
+                joined[row] = verdict
         return bytes(joined)
 
 

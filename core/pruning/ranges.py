@@ -7,7 +7,7 @@ is inside again. What is missing, of the wrong kind or contradictory is no bound
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from operator import gt
@@ -19,6 +19,7 @@ from core.pruning.schema import INTEGER_BITS, DataType, Field
 from core.pruning.values import (
     DAY,
     MINUTE,
+    SECOND,
     TOP,
     ZONES,
     Moment,
@@ -190,16 +191,16 @@ def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] |
     if not set(map(len, raws)) <= cuts.keys():
         return None
     try:
-        times = [(datetime.fromisoformat(raw) - epoch) // MICROSECOND for raw in raws]
+        gaps = [time - epoch for time in map(datetime.fromisoformat, raws)]
     except (ValueError, TypeError):
         return None
+    times = [(gap.days * 86_400 + gap.seconds) * SECOND + gap.microseconds for gap in gaps]
     if min(times) < MODERN_TIMES:
         return None
     return [time + cuts[len(raw)] for time, raw in zip(times, raws, strict=True)] if side else times
 
 
 PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
-MICROSECOND = timedelta(microseconds=1)
 # By the length of the text, what its last digit may have cut off: of 2024-01-01T00:00:00.000Z less than a millisecond.
 EPOCHS = {
     "timestamp": (
