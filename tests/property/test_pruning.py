@@ -64,8 +64,8 @@ def outcomes_in(file: File, leaf: Leaf, zone: int) -> set[Truth]:
     key = operand.key(zone)
     may_be_nan = column.kind.name in ("float", "double") and column.place != "partition"
     numbers = [operand.of_column(value, zone) for value in values if not (may_be_nan and math.isnan(value))]
-    if not numbers:
-        return nulls | {True, False}
+    if not numbers:  # then there are no statistics
+        return nulls | of_range(leaf.operator, -math.inf, math.nan, key)
     of_nan = {compare(leaf.operator, math.nan, key)} if may_be_nan else set()
     return nulls | of_nan | of_range(leaf.operator, min(numbers, key=order), max(numbers, key=order), key)
 
