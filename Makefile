@@ -36,6 +36,10 @@ test: .venv/.all ## Run the tests, with the coverage of handlers and core enforc
 test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's jars are fetched once)
 	$(RUN) pytest tests/clients --timeout=900
 
+.PHONY: test-nightly
+test-nightly: .venv/.all ## Prune 20,000 random tables by random predicates, against the truth by brute force
+	$(RUN) pytest -n 2 -rP --timeout=7200 --hypothesis-profile=nightly tests/property/test_pruning.py
+
 .PHONY: lint
 lint: .venv/.all ## Check format, rules, types and the directions of imports
 	$(RUN) ruff format --check .
@@ -74,6 +78,10 @@ bench-sign: .venv/.all ## Measure URL signing against botocore
 .PHONY: bench-cold
 bench-cold: .venv/.all ## Measure import-to-ready of every handler against boto3 and a DynamoDB client
 	$(RUN) bench.cold
+
+.PHONY: bench-pruning
+bench-pruning: .venv/.all ## Measure files pruned per second, by column and one by one
+	$(RUN) bench.pruning
 
 .PHONY: bench-packages
 bench-packages: .venv/.all ## Measure the packages, and what the bytecode in them saves of a cold start

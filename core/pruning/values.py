@@ -1,88 +1,133 @@
-"""Values from their text, in a form that Python compares as Spark compares them.
+"""Values from their texts, in a form that Python orders as Spark orders them.
 
-Only a text with one exact meaning has a value. A time without a zone has none: the log does not record the
-zone of its writer.
+Numbers are Python's numbers, dates are days and times microseconds since 1970. Only a text with one exact meaning has a
+value; any other is None.
 """
 
 import math
 import re
 import struct
-from collections.abc import Callable
-from datetime import date, datetime
-from typing import Any
+from datetime import date
+from decimal import Decimal
+from typing import NamedTuple
 
-WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
-NUMBER = re.compile(r"[+-]?(?:[0-9]{1,40}\.?[0-9]{0,40}|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
-NOT_FINITE = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-TIMESTAMP = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?(?:Z|[+-][0-9]{2}:[0-9]{2})"
+WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,38}")
+# As long as deltalake writes a double: without an exponent.
+NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,3})?")
+MOMENT = re.compile(
+    r"(?P<year>[+-]?[0-9]{4,6})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
+    r"(?:[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
+    r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 
-
-def exact_value(text: str, value_type: str) -> Any:
-    """The value of `text`; None if it is not exactly one value of the type."""
-    try:
-        return PARSERS[value_type](text)
-    except (ValueError, OverflowError):
-        return None
-
-
-def _boolean(text: str) -> bool:
-    if text.lower() not in ("true", "false"):
-        raise ValueError
-    return text.lower() == "true"
+SECOND = 1_000_000
+MINUTE = 60 * SECOND
+HOUR = 60 * MINUTE
+DAY = 24 * HOUR
+# No zone is further from UTC than this, so a time without a zone is a time of at most so much more or less.
+ZONES = 18 * HOUR
+EPOCH = date(1970, 1, 1).toordinal()
 
 
-def _whole_number(text: str, limit: int) -> int:
-    value = int(_checked(text, WHOLE_NUMBER))
-    if not -limit <= value < limit:
-        raise OverflowError
-    return value
+class Top:
+    """Greater than every value. As a double it is NaN, which Spark orders above all numbers and as equal to itself."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: object) -> bool:
+        return False
+
+    def __le__(self, other: object) -> bool:
+        return other is self
+
+    def __gt__(self, other: object) -> bool:
+        return other is not self
+
+    def __ge__(self, other: object) -> bool:
+        return True
 
 
-def _double(text: str) -> tuple[bool, float]:
-    """In Spark, NaN equals itself and is greater than every number."""
-    number = NOT_FINITE[text] if text in NOT_FINITE else float(_checked(text, NUMBER))
-    return (True, 0.0) if math.isnan(number) else (False, number)
-
-
-def _float(text: str) -> tuple[bool, float]:
-    is_nan, number = _double(text)
-    below, nearest, above = (
-        struct.unpack("f", struct.pack("f", near))[0]
-        for near in (math.nextafter(number, -math.inf), number, math.nextafter(number, math.inf))
-    )
-    if below != above:  # half-way between two floats: rounding twice may differ from rounding the text once
-        raise ValueError
-    return is_nan, nearest
-
-
-def _date(text: str) -> date:
-    return date.fromisoformat(_checked(text, DATE))
-
-
-def _timestamp(text: str) -> datetime:
-    return datetime.fromisoformat(_checked(text, TIMESTAMP))
-
-
-def _checked(text: str, form: re.Pattern[str]) -> str:
-    if not form.fullmatch(text):
-        raise ValueError
-    return text
-
-
-PARSERS: dict[str, Callable[[str], Any]] = {
-    "bool": _boolean,
-    "int": lambda text: _whole_number(text, 2**31),
-    "long": lambda text: _whole_number(text, 2**63),
-    "string": str,
-    "date": _date,
-    "float": _float,
-    "double": _double,
-    "timestamp": _timestamp,
+TOP = Top()
+NOT_FINITE: dict[str, float | Top] = {
+    "nan": TOP,
+    **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
+    **dict.fromkeys(("-inf", "-infinity"), -math.inf),
 }
 
 
-def comparable(one: str, other: str) -> bool:
-    return one == other or {one, other} == {"int", "long"}
+class Moment(NamedTuple):
+    wall: int
+    """What the clock on the wall shows, as microseconds since it showed 1970."""
+    offset: int | None
+    """How far the clock is before UTC; None where the text does not say."""
+    unit: int
+    """How long the last digit of the text stands for."""
+
+
+def parse_boolean(text: str) -> bool | None:
+    return {"true": True, "false": False}.get(text.lower())
+
+
+def parse_whole_number(text: str, bits: int) -> int | None:
+    value = int(text) if WHOLE_NUMBER.fullmatch(text) else None
+    return value if value is not None and -(1 << bits - 1) <= value < 1 << bits - 1 else None
+
+
+def parse_decimal(text: str) -> Decimal | None:
+    return Decimal(text) if NUMBER.fullmatch(text) else None
+
+
+def parse_double(text: str) -> float | Top | None:
+    return float(text) if NUMBER.fullmatch(text) else NOT_FINITE.get(text.lower())
+
+
+def parse_date(text: str) -> int | None:
+    moment = parse_moment(text)
+    return moment.wall // DAY if moment and moment.unit == DAY else None
+
+
+def parse_moment(text: str) -> Moment | None:
+    parts = MOMENT.fullmatch(text)
+    if not parts:
+        return None
+    year, month, day, hour, minute, second, fraction, zone = parts.groups()
+    cycles, year_of_cycle = divmod(int(year), 400)  # Python knows no year after 9999, and the calendar repeats itself
+    try:
+        days = date(year_of_cycle + 400, int(month), int(day)).toordinal() - EPOCH + (cycles - 1) * 146_097
+    except ValueError:
+        return None
+    if hour is None:
+        return Moment(days * DAY, None, DAY)
+    if not (int(hour) < 24 and int(minute) < 60 and int(second or 0) < 60):
+        return None
+    offset = _offset(zone) if zone else None
+    if offset is not None and abs(offset) > ZONES:
+        return None
+    wall = days * DAY + int(hour) * HOUR + int(minute) * MINUTE + int(second or 0) * SECOND
+    if fraction:
+        wall += int(fraction[:6].ljust(6, "0"))
+    unit = SECOND // 10 ** min(len(fraction), 6) if fraction else SECOND if second else MINUTE
+    return Moment(wall, offset, unit)
+
+
+def _offset(zone: str) -> int:
+    if zone == "Z":
+        return 0
+    offset = int(zone[1:3]) * HOUR + int(zone[-2:]) * MINUTE
+    return -offset if zone[0] == "-" else offset
+
+
+def nearest_floats(number: float) -> tuple[float, float]:
+    """The floats (of 32 bits) that a text may mean which reads as this double.
+
+    They are two where the double is half-way between them: which one is nearer was lost when the text was read.
+    """
+    below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
+    nearest: tuple[float, float] = struct.unpack("2f", struct.pack("2f", below, above))
+    return nearest
+
+
+def after_all_with_prefix(prefix: str) -> str | Top:
+    """The least string that is greater than every string with this prefix."""
+    prefix = prefix.rstrip("\U0010ffff")
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else TOP

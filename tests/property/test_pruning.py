@@ -1,175 +1,158 @@
-"""Random rows in random partitions under random predicates, with the truth by brute force over the rows."""
+"""Random rows in random files under random predicates, with the truth by brute force over the rows."""
 
 import json
 import math
-import struct
-from datetime import UTC, date, datetime, timedelta
+import sys
+from collections import Counter
+from typing import Any
 
-from hypothesis import event, given, settings
+import pytest
+from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from core.pruning.hints import compile_hints
-
-DAWN = datetime(2020, 1, 1, tzinfo=UTC)
-SINGLE = struct.unpack("f", struct.pack("f", 0.1))[0]
-POOLS: dict[str, list] = {
-    "bool": [False, True],
-    "int": [-(2**31), -1, 0, 1, 10, 2**31 - 1],
-    "long": [-(2**63), -1, 0, 1, 10, 2**40],
-    "string": ["a", "B", "b", "é", "\uffff", "\U00010000", " a", "10", "9"],
-    "date": [date(1, 1, 1), date(2019, 12, 31), date(2020, 1, 1)],
-    "float": [math.nan, math.inf, -1.5, -0.0, 0.0, SINGLE],
-    "double": [math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1, 1e300, 5e-324],
-    "timestamp": [DAWN, DAWN + timedelta(microseconds=1), DAWN - timedelta(days=400)],
-}
-SCHEMA_TYPES = {"bool": "boolean", "int": "integer"}
-PARTITION_COLUMNS = {f"p_{kind}": kind for kind in POOLS}
-DATA_COLUMNS = {f"d_{kind}": kind for kind in POOLS}
-COLUMNS = PARTITION_COLUMNS | DATA_COLUMNS
-SCHEMA = json.dumps(
-    {
-        "type": "struct",
-        "fields": [
-            {"name": name, "type": SCHEMA_TYPES.get(kind, kind), "nullable": True, "metadata": {}}
-            for name, kind in COLUMNS.items()
-        ],
-    }
+from core.pruning.columns import FileColumns
+from core.pruning.evaluate import EVERY, SOME
+from core.pruning.predicate import compile_predicate
+from tests.property.pruning.kinds import order
+from tests.property.pruning.predicates import (
+    Column,
+    Drawing,
+    Leaf,
+    Truth,
+    compare,
+    exact_leaf,
+    json_leaf,
+    sql_leaf,
 )
-COMPARISONS = ["equal", "lessThan", "lessThanOrEqual", "greaterThan", "greaterThanOrEqual"]
+from tests.property.pruning.tables import COLUMNS, EXACT_COLUMNS, File, Table, tables
+from tests.property.pruning.writers import WRITERS, write_exactly
+
+# A profile (`--hypothesis-profile=nightly`) may ask for more.
+EXAMPLES = max(300, settings().max_examples)
+LEAVES = {"sql": sql_leaf, "json": json_leaf}
 
 
-def text_of(value) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, datetime):
-        return value.isoformat(timespec="microseconds").replace("+00:00", "Z")
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return str(value)
+@pytest.mark.parametrize("language", LEAVES)
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(table=tables(COLUMNS), data=st.data())
+def test_no_file_with_a_matching_row_is_left_out(language: str, table: Table, data: st.DataObject):
+    drawing = Drawing(data, table.columns)
+    files = [table.file(drawing, WRITERS) for _ in range(drawing.pick([1, 2, 3]))]
+    predicate = drawing.tree(LEAVES[language])
+    note(f"{predicate.sql}\n{predicate.json}\n{files}")
+    verdicts = table.compile(predicate, language).evaluate(FileColumns(files))
+    for file, verdict in zip(files, verdicts, strict=True):
+        truths = [predicate.truth(row, table.zone, mystery) for row in file.rows for mystery in (True, False, None)]
+        event("some row matches" if True in truths else "no row matches")
+        assert verdict & SOME or True not in truths
+        assert not verdict & EVERY or set(truths) == {True}
 
 
-def comparisons(columns: dict[str, str]) -> st.SearchStrategy[dict]:
-    def of(name: str) -> st.SearchStrategy[dict]:
-        kind = columns[name]
-        column = {"op": "column", "name": name, "valueType": kind}
-        shouted = column | {"name": name.upper()}
-        literals = st.sampled_from(POOLS[kind]).map(
-            lambda value: {"op": "literal", "value": text_of(value), "valueType": kind}
-        )
-        sides = st.tuples(st.sampled_from([column, shouted]), literals).flatmap(st.permutations)
-        compared = st.builds(
-            lambda op, children: {"op": op, "children": list(children)}, st.sampled_from(COMPARISONS), sides
-        )
-        is_null = st.just({"op": "isNull", "children": [column]})
-        return compared | is_null | st.just(column) if kind == "bool" else compared | is_null
-
-    return st.sampled_from(sorted(columns)).flatmap(of)
-
-
-def predicates(leaves: st.SearchStrategy[dict]) -> st.SearchStrategy[dict]:
-    def larger(operands: st.SearchStrategy[dict]) -> st.SearchStrategy[dict]:
-        several = st.lists(operands, min_size=2, max_size=3)
-        return st.one_of(
-            st.builds(lambda operand: {"op": "not", "children": [operand]}, operands),
-            st.builds(lambda op, children: {"op": op, "children": children}, st.sampled_from(["and", "or"]), several),
-        )
-
-    return st.recursive(leaves, larger, max_leaves=8)
+def outcomes_in(file: File, leaf: Leaf, zone: int) -> set[Truth]:
+    """Which truths a leaf may have, as exact statistics tell: the least and greatest value, and whether any is null."""
+    column = leaf.column
+    values = [row[column] for row in file.rows if row[column] is not None]
+    has_null = len(values) < len(file.rows)
+    if leaf.operator in ("IS NULL", "IS NOT NULL"):
+        return {is_null == (leaf.operator == "IS NULL") for is_null in [True] * has_null + [False] * bool(values)}
+    nulls: set[Truth] = {None} if has_null else set()
+    if not values:
+        return nulls
+    if leaf.operator == "itself":
+        return nulls | {*values}
+    (operand,) = leaf.operands
+    key = operand.key(zone)
+    may_be_nan = column.kind.name in ("float", "double") and column.place != "partition"
+    numbers = [operand.of_column(value, zone) for value in values if not (may_be_nan and math.isnan(value))]
+    if not numbers:  # then there are no statistics
+        return nulls | of_range(leaf.operator, -math.inf, math.nan, key)
+    of_nan = {compare(leaf.operator, math.nan, key)} if may_be_nan else set()
+    return nulls | of_nan | of_range(leaf.operator, min(numbers, key=order), max(numbers, key=order), key)
 
 
-def order(value):
-    """Spark's order: NaN equals itself and comes last."""
-    if isinstance(value, float):
-        return (math.isnan(value), 0.0 if math.isnan(value) else value)
-    return value
+def of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
+    ends = {compare(operator, least, key), compare(operator, greatest, key)}
+    inside = compare("<=", least, key) and compare("<=", key, greatest)
+    return ends | {True} if operator == "=" and inside else ends
 
 
-def holds(node: dict, row: dict, mystery: bool | None) -> bool | None:
-    """SQL's truth of a predicate for a row, None for null; `mystery` is that of what nobody knows."""
-    children = node.get("children", [])
-    match node["op"]:
-        case "mystery":
-            return mystery
-        case "column":
-            return row[node["name"].lower()]
-        case "isNull":
-            return row[children[0]["name"].lower()] is None
-        case "not":
-            truth = holds(children[0], row, mystery)
-            return None if truth is None else not truth
-        case "and" | "or" as op:
-            truths = [holds(child, row, mystery) for child in children]
-            decisive = op == "or"
-            return decisive if decisive in truths else None if None in truths else not decisive
-    left, right = (operand_value(child, row) for child in children)
-    if left is None or right is None:
-        return None
-    left, right = order(left), order(right)
-    return {
-        "equal": left == right,
-        "lessThan": left < right,
-        "lessThanOrEqual": left <= right,
-        "greaterThan": left > right,
-        "greaterThanOrEqual": left >= right,
-    }[node["op"]]
+def test_a_file_whose_ranges_exclude_the_predicate_is_left_out(record_property):
+    """And no other: with exact statistics, the verdict is all that they tell."""
+    without_a_match: Counter[bool] = Counter()
+
+    @settings(max_examples=EXAMPLES, deadline=None)
+    @given(table=tables(EXACT_COLUMNS), data=st.data())
+    def check(table: Table, data: st.DataObject) -> None:
+        drawing = Drawing(data, table.columns)
+        files = [table.file(drawing, [write_exactly], complete=True) for _ in range(2)]
+        predicate = drawing.tree(exact_leaf)
+        note(f"{predicate.sql}\n{files}")
+        verdicts = table.compile(predicate, "sql").evaluate(FileColumns(files))
+        for file, verdict in zip(files, verdicts, strict=True):
+            outcomes = predicate.outcomes(lambda leaf, file=file: outcomes_in(file, leaf, table.zone))
+            assert bool(verdict & SOME) == (True in outcomes)
+            assert bool(verdict & EVERY) == (outcomes == {True})
+            if not any(predicate.truth(row, table.zone, None) for row in file.rows):
+                without_a_match[bool(verdict & SOME)] += 1
+
+    check()
+    share = without_a_match[False] / without_a_match.total()
+    report = f"{share:.1%} of {without_a_match.total()} files without a matching row were left out"
+    record_property("tightness", report)
+    sys.stdout.write(report)
+    assert share > 0.5
 
 
-def operand_value(node: dict, row: dict):
-    if node["op"] == "column":
-        return row[node["name"].lower()]
-    return next(value for value in POOLS[node["valueType"]] if text_of(value) == node["value"])
-
-
-def rows(columns: dict[str, str]) -> st.SearchStrategy[dict]:
-    return st.fixed_dictionaries({name: st.none() | st.sampled_from(POOLS[kind]) for name, kind in columns.items()})
-
-
-PARTITIONS = rows(PARTITION_COLUMNS)
-MYSTERIES = st.just({"op": "mystery", "children": [{"op": "column", "name": "p_int", "valueType": "int"}]})
-
-
-def kept(predicate: dict, partition: dict, null: str | None) -> bool:
-    may_match = compile_hints(json.dumps(predicate), schema_string=SCHEMA, partition_columns=list(PARTITION_COLUMNS))
-    return may_match is None or may_match(
-        {name: null if value is None else text_of(value) for name, value in partition.items()}
-    )
-
-
-@settings(max_examples=400, deadline=None)
-@given(
-    predicate=predicates(comparisons(COLUMNS) | comparisons(PARTITION_COLUMNS) | MYSTERIES),
-    partition=PARTITIONS,
-    data=st.lists(rows(DATA_COLUMNS), min_size=1, max_size=3),
-    null=st.sampled_from([None, ""]),
-)
-def test_no_file_with_a_matching_row_is_dropped(predicate, partition, data, null):
-    file_rows = [partition | row for row in data]
-    matching = any(holds(predicate, row, mystery) is True for row in file_rows for mystery in (True, False, None))
-    event(f"matching: {matching}")
-    if matching:
-        assert kept(predicate, partition, null)
-
-
-@settings(max_examples=400, deadline=None)
-@given(predicate=predicates(comparisons(PARTITION_COLUMNS)), partition=PARTITIONS, null=st.sampled_from([None, ""]))
-def test_over_partition_columns_a_file_is_kept_only_if_its_rows_match(predicate, partition, null):
-    matching = holds(predicate, partition, None) is True
-    event(f"matching: {matching}")
-    assert kept(predicate, partition, null) == matching
-
-
-WORDS = st.sampled_from(["and", "not", "isNull", "column", "literal", "equal", "int", "p_int"])
+WORDS = st.sampled_from(["and", "not", "isNull", "column", "literal", "equal", "int", "data_integer"])
 KEYS = st.sampled_from(["op", "children", "name", "value", "valueType"])
 JUNK = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | WORDS,
     lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner | WORDS),
     max_leaves=20,
 )
+SQL_WORDS = [
+    "data_integer",
+    "AND",
+    "OR",
+    "NOT",
+    "IN",
+    "(",
+    ")",
+    "=",
+    "<",
+    "'",
+    "1",
+    "NULL",
+    "IS",
+    "LIKE",
+    "CAST",
+    "AS",
+    "`",
+    ".",
+]
+TEXTS = st.text(max_size=200) | JUNK.map(json.dumps) | st.lists(st.sampled_from(SQL_WORDS), max_size=12).map(" ".join)
 
 
-@settings(max_examples=200, deadline=None)
-@given(text=st.text(max_size=200) | JUNK.map(json.dumps))
-def test_no_text_whatever_raises(text):
-    may_match = compile_hints(text, schema_string=SCHEMA, partition_columns=list(PARTITION_COLUMNS))
-    if may_match is not None:
-        may_match({"p_int": "1"})
+@settings(max_examples=300, deadline=None)
+@given(text=TEXTS, stats=st.none() | st.text(max_size=50) | JUNK.map(json.dumps), partition=st.none() | st.text())
+def test_no_text_whatever_raises(text: str, stats: str | None, partition: str | None):
+    table = Table(COLUMNS, mapped=False, zone=0)
+    for hints in (([text], None), ([], text)):
+        predicate = compile_predicate(*hints, schema_string=table.schema_string, partition_columns=["partition_date"])
+        if predicate is not None:
+            file = File({"partition_date": partition}, stats, None, [])
+            assert len(predicate.evaluate(FileColumns([file]))) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    stats=JUNK,
+    column=st.sampled_from([column for column in COLUMNS if column.place == "data"]),
+    data=st.data(),
+)
+def test_statistics_of_any_form_raise_nothing(stats: Any, column: Column, data: st.DataObject):
+    table = Table([column], mapped=False, zone=0)
+    predicate = sql_leaf(Drawing(data, [column]), column)
+    forms = {name: {column.name: stats} for name in ("minValues", "maxValues", "nullCount")} | {"numRecords": stats}
+    file = File({}, json.dumps(forms), None, [])
+    assert len(table.compile(predicate, "sql").evaluate(FileColumns([file, file]))) == 2

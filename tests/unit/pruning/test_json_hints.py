@@ -1,9 +1,9 @@
 import json
-from collections.abc import Callable
 
 import pytest
 
-from core.pruning.hints import compile_hints
+from core.pruning.predicate import compile_predicate
+from tests.unit.pruning.support import File, Table, column, compare, in_partition, literal, op, with_stats
 
 TYPES = {
     "day": "date",
@@ -17,48 +17,16 @@ TYPES = {
     "moment": "timestamp",
     "price": "decimal(10,2)",
     "local": "timestamp_ntz",
-    "a.b": "integer",
 }
-
-
-def field(name: str, kind: str, **metadata: str) -> dict:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
-
-
-SCHEMA = json.dumps(
-    {"type": "struct", "fields": [field("id", "long"), *(field(name, kind) for name, kind in TYPES.items())]}
-)
-
-
-def column(name: str, value_type: str) -> dict:
-    return {"op": "column", "name": name, "valueType": value_type}
-
-
-def literal(value, value_type: str) -> dict:
-    return {"op": "literal", "value": value, "valueType": value_type}
-
-
-def op(name: str, *children) -> dict:
-    return {"op": name, "children": list(children)}
-
-
-def compare(name: str, operator: str, value, value_type: str) -> dict:
-    return op(operator, column(name, value_type), literal(value, value_type))
-
+TABLE = Table({"id": "long", **TYPES}, tuple(TYPES))
 
 YEAR_2020 = compare("year", "equal", "2020", "int")
 ID_7 = compare("id", "equal", "7", "long")
 NONSENSE = op("startsWith", column("country", "string"), literal("D", "string"))
 
 
-def compiled(hint, schema: str = SCHEMA) -> Callable | None:
-    text = hint if isinstance(hint, str) else json.dumps(hint)
-    return compile_hints(text, schema_string=schema, partition_columns=list(TYPES))
-
-
 def keeps(hint, **partition: str | None) -> bool:
-    may_match = compiled(hint)
-    return may_match is None or may_match({name.replace("__", "."): text for name, text in partition.items()})
+    return TABLE.keeps(hint, in_partition(**partition))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +51,9 @@ def test_a_comparison_keeps_the_partitions_that_match(operator, kept):
     ("name", "value_type", "low", "high"),
     [
         ("day", "date", "2019-12-31", "2020-01-01"),
+        ("day", "date", "9999-12-31", "+10000-01-01"),
+        ("day", "date", "-0001-12-31", "0000-01-01"),
+        ("day", "date", "1969-12-31", "1970-01-01"),
         ("country", "string", "Z", "a"),
         ("country", "string", "\uffff", "\U00010000"),
         ("year", "int", "9", "10"),
@@ -96,7 +67,8 @@ def test_a_comparison_keeps_the_partitions_that_match(operator, kept):
         ("score", "double", "-Infinity", "-1.0E300"),
         ("score", "double", "9.5", "1E1"),
         ("score", "double", "Infinity", "NaN"),
-        ("ratio", "float", "0.1", "0.2"),
+        ("score", "double", "-inf", "inf"),
+        ("ratio", "float", "0.25", "0.5"),
         ("moment", "timestamp", "2020-01-01T00:00:00.000001Z", "2020-01-01T00:00:00.000002Z"),
         ("moment", "timestamp", "2020-01-01T01:00:00+02:00", "2020-01-01T00:00Z"),
     ],
@@ -113,14 +85,22 @@ def test_values_compare_as_their_type_does(name, value_type, low, high):
     [
         ("score", "double", "NaN", "NaN"),
         ("score", "double", "0.0", "-0.0"),
-        ("ratio", "float", "0.1", "0.10000000149011612"),
-        ("ratio", "float", "Infinity", "1e39"),
+        ("ratio", "float", "Infinity", "inf"),
         ("moment", "timestamp", "2020-01-01T02:00:00+02:00", "2020-01-01T00:00:00.000000Z"),
     ],
 )
 def test_different_texts_of_one_value_are_equal(name, value_type, literal_text, partition):
     assert keeps(compare(name, "equal", literal_text, value_type), **{name: partition})
     assert not keeps(op("not", compare(name, "equal", literal_text, value_type)), **{name: partition})
+
+
+def test_a_float_that_is_rounded_may_be_the_rounded_or_the_written_one():
+    """Spark compares 0.1 as a float with a float, but some readers as a double."""
+    for operator in ("equal", "greaterThan", "lessThanOrEqual"):
+        assert keeps(compare("ratio", operator, "0.1", "float"), ratio="0.1")
+        assert keeps(op("not", compare("ratio", operator, "0.1", "float")), ratio="0.1")
+    assert not keeps(compare("ratio", "equal", "0.1", "float"), ratio="0.2")
+    assert not keeps(compare("ratio", "lessThan", "0.1", "float"), ratio="0.2")
 
 
 @pytest.mark.parametrize("null", [None, ""])
@@ -133,9 +113,9 @@ def test_null_matches_no_comparison_and_no_denied_one(null):
     assert keeps(op("or", YEAR_2020, op("isNull", column("year", "int"))), year=null)
 
 
-def test_a_data_column_is_unknown():
-    assert compiled(ID_7) is None
-    assert compiled(op("not", ID_7)) is None
+def test_a_data_column_without_statistics_is_unknown():
+    assert keeps(ID_7)
+    assert keeps(op("not", ID_7))
     assert keeps(op("and", YEAR_2020, ID_7), year="2020")
     assert not keeps(op("and", YEAR_2020, ID_7), year="2021")
     assert keeps(op("or", YEAR_2020, ID_7), year="2021")
@@ -162,17 +142,37 @@ def test_a_list_of_hints_means_all_of_them():
     hints = [YEAR_2020, NONSENSE, compare("country", "equal", "DE", "string")]
     assert keeps(hints, year="2020", country="DE")
     assert not keeps(hints, year="2020", country="FR")
-    assert compiled([]) is None
+    assert keeps([], year="2021")
 
 
 def test_two_columns_can_be_compared():
     hint = op("lessThan", column("year", "int"), column("big", "long"))
     assert keeps(hint, year="1", big="2")
     assert not keeps(hint, year="2", big="2")
+    assert not keeps(hint, year="1", big=None)
+    assert not keeps(op("not", hint), year="1", big="2")
+    with_id = op("lessThan", column("id", "long"), column("big", "long"))
+    assert TABLE.keeps(with_id, File({"big": "2"}, '{"minValues":{"id":1},"maxValues":{"id":9}}'))
+    assert not TABLE.keeps(with_id, File({"big": "1"}, '{"minValues":{"id":1},"maxValues":{"id":9}}'))
 
 
-def test_column_names_are_found_in_any_case():
-    assert not keeps(compare("YEAR", "equal", "2020", "int"), year="2021")
+def test_both_kinds_of_hints_hold():
+    predicate = TABLE.compile("country = 'DE'", YEAR_2020)
+    from core.pruning.columns import FileColumns
+
+    files = [in_partition(year=year, country=country) for year in ("2020", "2021") for country in ("DE", "FR")]
+    assert [verdict & 1 for verdict in predicate.evaluate(FileColumns(files))] == [1, 0, 0, 0]
+
+
+def test_a_name_with_a_dot_is_a_field_of_a_struct_or_a_column_but_not_one_of_two():
+    struct = {"type": "struct", "fields": [{"name": "b", "type": "long"}]}
+    nested_stats = File({}, json.dumps({"minValues": {"a": {"b": 1}}, "maxValues": {"a": {"b": 1}}}))
+    flat_stats = File({}, json.dumps({"minValues": {"a.b": 1}, "maxValues": {"a.b": 1}}))
+    hint = compare("A.b", "equal", "2", "long")
+    assert not Table({"a": struct}).keeps(hint, nested_stats)
+    assert not Table({"a.b": "long"}).keeps(hint, flat_stats)
+    assert Table({"a": struct, "a.b": "long"}).keeps(hint, nested_stats)
+    assert Table({"a": struct, "a.b": "long"}).keeps(hint, flat_stats)
 
 
 @pytest.mark.parametrize(
@@ -192,16 +192,14 @@ def test_column_names_are_found_in_any_case():
         (compare("ratio", "equal", "0.1", "double"), {"ratio": "0.2"}),
         (compare("price", "equal", "1.00", "double"), {"price": "2.00"}),
         (compare("local", "equal", "2020-01-01T00:00:00Z", "timestamp"), {"local": "2021-01-01 00:00:00"}),
-        (compare("moment", "equal", "2020-01-01T00:00:00Z", "timestamp"), {"moment": "2021-01-01 00:00:00"}),
-        (compare("moment", "equal", "2020-01-01T00:00:00", "timestamp"), {"moment": "2021-01-01T00:00:00Z"}),
         (compare("day", "equal", "20200101", "date"), {"day": "2021-01-01"}),
         (compare("day", "equal", "2020-02-30", "date"), {"day": "2021-01-01"}),
-        (compare("day", "equal", "2020-01-01", "date"), {"day": "10000-01-01"}),
-        (compare("ratio", "equal", "1.00000005960464477540", "float"), {"ratio": "2"}),
+        (compare("day", "equal", "2020-01-01", "date"), {"day": "2021-1-1"}),
         (compare("active", "equal", "yes", "bool"), {"active": "false"}),
-        (compare("a.b", "equal", "1", "int"), {"a__b": "2"}),
         (compare("nowhere", "equal", "1", "int"), {"year": "2"}),
         (compare("year", "equal", "2020", "int"), {}),
+        (compare("year", "equal", "2020", "int"), {"year": "twenty"}),
+        (op("isNull", column("year", "int")), {"year": "twenty"}),
         (op("equal", column("year", "int"), literal("true", "bool")), {"year": "2021"}),
         (op("equal", column("year", "int")), {"year": "2021"}),
         (op("equal", column("year", "int"), YEAR_2020), {"year": "2021"}),
@@ -217,73 +215,28 @@ def test_column_names_are_found_in_any_case():
         ({"children": [YEAR_2020, YEAR_2020]}, {"year": "2021"}),
         ({"op": "column", "name": 7, "valueType": "int"}, {"year": "2021"}),
         ([[YEAR_2020]], {"year": "2021"}),
-        ("7", {"year": "2021"}),
-        ("null", {"year": "2021"}),
-        ("{", {"year": "2021"}),
-        ("", {"year": "2021"}),
-        ('"\ud800"', {"year": "2021"}),
+        (7, {"year": "2021"}),
+        (None, {"year": "2021"}),
     ],
 )
 def test_what_is_not_understood_filters_nothing(hint, partition):
     assert keeps(hint, **partition)
 
 
-def nested(depth: int) -> str:
-    """A tree of this many levels that is false for a year other than 2020."""
-    around = (depth - 2) // 2 * 2
-    return '{"op":"not","children":[' * around + json.dumps(YEAR_2020) + "]}" * around
+@pytest.mark.parametrize("text", ["{", "x", '"\\ud800"', "[", "\0", "NaN"])
+def test_what_is_no_json_filters_nothing(text):
+    predicate = compile_predicate([], text, schema_string=TABLE.schema_string, partition_columns=["year"])
+    assert not predicate.uses_partitions
+    assert not predicate.uses_stats
+    assert [note.ignored_because for note in predicate.notes] == ["it is no JSON"]
 
 
-def test_a_tree_deeper_than_a_hundred_levels_is_no_hint():
-    assert not keeps(nested(100), year="2021")
-    assert keeps(nested(102), year="2021")
-    assert keeps(nested(20_000), year="2021")
+def test_no_hint_is_no_predicate():
+    for no_json in (None, ""):
+        assert compile_predicate([], no_json, schema_string="{}", partition_columns=[]) is None
 
 
-def test_a_text_of_more_than_a_mebibyte_is_no_hint():
-    hint = json.dumps(YEAR_2020)
-    assert not keeps(hint.ljust(1024 * 1024), year="2021")
-    assert keeps(hint.ljust(1024 * 1024 + 1), year="2021")
-
-
-@pytest.mark.parametrize(
-    "schema",
-    [
-        "",
-        "[]",
-        "{}",
-        '{"fields":7}',
-        '{"fields":[7]}',
-        '{"fields":[{"name":"year"}]}',
-        json.dumps({"fields": [field("year", "string")]}),
-        json.dumps({"fields": [{"name": "year", "type": {"type": "struct", "fields": []}}]}),
-    ],
-)
-def test_a_schema_that_does_not_know_the_column_filters_nothing(schema):
-    assert compiled(YEAR_2020, schema) is None
-
-
-@pytest.mark.parametrize("metadata", [{"__COLLATIONS": "x"}, {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}])
-def test_strings_that_do_not_compare_by_their_bytes_filter_nothing(metadata):
-    schema = json.dumps({"fields": [field("country", "string", **metadata)]})
-    assert compiled(compare("country", "equal", "de", "string"), schema) is None
-
-
-def test_no_hint_is_no_filter():
-    assert compile_hints(None, schema_string=SCHEMA, partition_columns=["year"]) is None
-    assert compile_hints(json.dumps(YEAR_2020), schema_string=SCHEMA, partition_columns=[]) is None
-
-
-def test_a_hint_that_would_take_longer_than_it_saves_is_not_used_to_its_end():
-    """The work is bounded: partitions beyond it are kept, so no row is lost by it."""
-    costly = op("or", *(compare("year", "equal", str(number), "int") for number in range(4000)))
-    may_match = compiled(costly)
-    assert not may_match({"year": "5000"})
-    kept = [may_match({"year": str(10_000 + number)}) for number in range(500)]
-    assert not kept[0]
-    assert kept[-1]
-
-
-def test_a_hint_of_more_parts_than_can_be_visited_once_is_none():
-    parts = ",".join(["1"] * 500_000)
-    assert compiled(f'{{"op":"or","children":[{json.dumps(YEAR_2020)},{parts}]}}') is None
+def test_statistics_prune_too():
+    table = Table({"c": "long"})
+    assert not table.keeps(compare("c", "greaterThan", "9", "long"), with_stats(1, 9))
+    assert table.keeps(compare("c", "greaterThanOrEqual", "9", "long"), with_stats(1, 9))

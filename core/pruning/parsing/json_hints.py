@@ -1,0 +1,164 @@
+"""Reads `jsonPredicateHints`: a tree of `{"op", "children"}` with columns and literals as its leaves.
+
+What is not understood becomes `Unknown` where it stands, so that the rest still counts.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import orjson
+
+from core.pruning.expressions import (
+    And,
+    Column,
+    Comparison,
+    Expression,
+    IsNull,
+    Literal,
+    LiteralKind,
+    Not,
+    Operator,
+    Or,
+    Unknown,
+)
+from core.pruning.values import (
+    parse_boolean,
+    parse_date,
+    parse_double,
+    parse_moment,
+    parse_whole_number,
+)
+
+MAX_CHARACTERS = 1024 * 1024
+MAX_DEPTH = 100
+# About 3 µs each. A mebibyte of comparisons in the protocol's form has hardly more.
+MAX_NODES = 30_000
+
+LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
+    "bool": ("boolean", parse_boolean),
+    "int": ("integer", lambda text: parse_whole_number(text, 32)),
+    "long": ("integer", lambda text: parse_whole_number(text, 64)),
+    "string": ("string", str),
+    "date": ("date", parse_date),
+    "float": ("float", parse_double),
+    "double": ("double", parse_double),
+    "timestamp": ("timestamp", parse_moment),
+}
+# Their own names, and those that clients send too.
+VALUE_TYPES = {**{name: name for name in LITERALS}, "boolean": "bool", "integer": "int"}
+OPERATORS: dict[str, Operator] = {
+    "equal": "=",
+    "lessThan": "<",
+    "lessThanOrEqual": "<=",
+    "greaterThan": ">",
+    "greaterThanOrEqual": ">=",
+}
+
+
+class _RefusedError(Exception):
+    pass
+
+
+def parse_json_hints(text: str) -> Expression:
+    if len(text) > MAX_CHARACTERS:
+        return _unknown_hint(text, f"it has more than {MAX_CHARACTERS} characters")
+    try:
+        return _Parser().parse(orjson.loads(text))
+    except ValueError:
+        return _unknown_hint(text, "it is no JSON")
+    except _RefusedError as reason:
+        return _unknown_hint(text, str(reason))
+
+
+def _unknown_hint(text: str, reason: str) -> Unknown:
+    return Unknown(text[:80], reason)
+
+
+class _Parser:
+    def __init__(self) -> None:
+        self._nodes = 0
+        self._columns: dict[tuple[str, str], Column] = {}
+
+    def parse(self, document: Any) -> Expression:
+        if not isinstance(document, list):
+            return self._expression(document, 1)
+        # A list is not in the protocol's grammar, but clients send one: all of its members hold.
+        members = self._expressions(document, 1)
+        return And(members) if members else Unknown("[]", "it is empty")
+
+    def _expressions(self, nodes: list[Any], depth: int) -> tuple[Expression, ...]:
+        self._nodes += len(nodes)
+        if depth > MAX_DEPTH:
+            raise _RefusedError(f"it is deeper than {MAX_DEPTH} levels")
+        if self._nodes > MAX_NODES:
+            raise _RefusedError(f"it has more than {MAX_NODES} parts")
+        return tuple([self._expression(node, depth) for node in nodes])
+
+    def _expression(self, node: Any, depth: int) -> Expression:
+        if not isinstance(node, dict):
+            return Unknown(f"a {type(node).__name__}", "it is no predicate")
+        op, children = node.get("op"), node.get("children")
+        operands = self._expressions(children, depth + 1) if isinstance(children, list) else ()
+        match op, operands:
+            case "column", ():
+                return self._column(node)
+            case "literal", ():
+                return _literal(node)
+            case "isNull", (Column() as column,):
+                return IsNull(column)
+            case "not", (operand,):
+                return Not(operand)
+            case "and", (_, _, *_):
+                return And(operands)
+            case "or", (_, _, *_):
+                return Or(operands)
+            case str(), (left, right) if op in OPERATORS:
+                return _comparison(op, left, right)
+        return Unknown(_text(op, operands), "it is no predicate of the protocol")
+
+    def _column(self, node: dict[str, Any]) -> Expression:
+        name, value_type = node.get("name"), _value_type(node)
+        if not (isinstance(name, str) and value_type):
+            return Unknown(f"column {name!s:.80}", "its type is not one of the protocol")
+        column = self._columns.get((name, value_type))
+        if column is None:
+            column = self._columns[name, value_type] = Column((name,), declared=value_type)
+        return column
+
+
+def _comparison(op: str, left: Expression, right: Expression) -> Expression:
+    match left, right:
+        case ((Column() | Literal()), (Column() | Literal())):
+            if _family(left) == _family(right):
+                return Comparison(OPERATORS[op], left, right)
+            reason = "it compares values of two types"
+        case (Unknown(reason=reason), _) | (_, Unknown(reason=reason)):
+            pass
+        case _:
+            reason = "it compares no column with a literal"
+    return Unknown(_text(op, (left, right)), reason)
+
+
+def _family(operand: Column | Literal) -> str | None:
+    """The kind of literals that it may be compared with: of `int` and `long` there is but one."""
+    return operand.kind if isinstance(operand, Literal) else LITERALS[operand.declared or ""][0]
+
+
+def _literal(node: dict[str, Any]) -> Expression:
+    text, value_type = node.get("value"), _value_type(node)
+    if isinstance(text, str) and value_type:
+        kind, parse = LITERALS[value_type]
+        value = parse(text)
+        if value is not None:
+            return Literal(kind, value, text)
+    return Unknown(f"literal {text!s:.80}", "it is not exactly one value of a type of the protocol")
+
+
+def _value_type(node: dict[str, Any]) -> str | None:
+    value_type = node.get("valueType")
+    return VALUE_TYPES.get(value_type) if isinstance(value_type, str) else None
+
+
+def _text(op: Any, operands: Iterable[Expression]) -> str:
+    named = [str(operand) if isinstance(operand, Column | Literal | Unknown) else "…" for operand in operands]
+    return f"{op!s:.40}({', '.join(named):.160})"

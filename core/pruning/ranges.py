@@ -1,0 +1,279 @@
+"""What the log says of a column in each of many files: the range of its values, and whether some may be null.
+
+Partition values are exact. Statistics are bounds, and writers cut them: a string's to a prefix, a time's to
+milliseconds, a decimal's to a double; and NaN is left out of them. Each bound is moved so far that whatever was cut off
+is inside again. What is missing, of the wrong kind or contradictory is no bound.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from functools import cached_property
+from operator import gt
+from typing import Any, TypeAlias
+
+from core.pruning.columns import Absent, Columns, JsonValue
+from core.pruning.literals import instants
+from core.pruning.schema import INTEGER_BITS, DataType, Field
+from core.pruning.values import (
+    DAY,
+    MINUTE,
+    SECOND,
+    TOP,
+    ZONES,
+    Moment,
+    Top,
+    after_all_with_prefix,
+    nearest_floats,
+    parse_boolean,
+    parse_date,
+    parse_decimal,
+    parse_double,
+    parse_moment,
+    parse_whole_number,
+)
+
+Range: TypeAlias = tuple[Any, Any]
+Bounds: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
+"""The lows and the highs of all files."""
+Plane: TypeAlias = int
+"""A truth for each file: one byte each, 0 or 1, in one large number; so & and | go over all files at once."""
+Presence: TypeAlias = tuple[Plane, Plane]
+"""Whether some row may have a value, and whether some may be null."""
+
+# The least and the greatest value of each type, or what stands beyond them.
+EVERYTHING: dict[str, Range] = {
+    **dict.fromkeys([*INTEGER_BITS, "decimal", "date", "timestamp", "timestamp_ntz"], (-math.inf, math.inf)),
+    **dict.fromkeys(["float", "double"], (-math.inf, TOP)),
+    "boolean": (False, True),
+    "string": ("", TOP),
+}
+NOTHING_KNOWN: Range = (-math.inf, TOP)
+# Spark cuts strings to 32 characters, deltalake to 64 bytes, and both see to it that a maximum stays one. Others cut.
+CUT_BYTES = 32
+# Writers compute a decimal's bounds in a few steps of doubles, each of which is off by 2 ** -53 of the value.
+DOUBLE_ERROR = 2**-49
+# Since 1973: before 1970, a cut may be towards either side; and zones were seconds off, which no writer writes.
+MODERN_TIMES = 3 * 365 * DAY + DAY
+
+
+def plane(truths: Iterable[bool]) -> Plane:
+    return int.from_bytes(bytes(truths))
+
+
+class PartitionColumn:
+    """A partition column of some files, of which many share a value: the ranges are of the distinct values."""
+
+    def __init__(self, field: Field, columns: Columns) -> None:
+        self.texts = columns.partition(field.path[0])
+        self.of_text = {text: _partition_range(text, field.type) for text in set(self.texts)}
+        lows, highs, values, nulls = zip(*self.of_text.values(), strict=True)
+        self.bounds: Bounds = lows, highs
+        self.presence: Presence = plane(values), plane(nulls)
+
+
+class StatsColumn:
+    """A data column of some files, as their statistics describe it."""
+
+    def __init__(self, field: Field, columns: Columns) -> None:
+        self.field = field
+        self._columns = columns
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        field, columns = self.field, self._columns
+        minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
+        lows, highs = _side(0, minimum, field), _side(1, maximum, field)
+        if any(map(gt, lows, highs)):
+            everything = EVERYTHING[field.type.name]
+            sound = [(low, high) if low <= high else everything for low, high in zip(lows, highs, strict=True)]
+            return [low for low, _ in sound], [high for _, high in sound]
+        return lows, highs
+
+    @cached_property
+    def presence(self) -> Presence:
+        """A null count says something only if it is zero, or all rows of the file.
+
+        Between the two it may count deleted rows too (`tightBounds` false), and tells no more than no count at all.
+        """
+        null_counts = self._columns.null_count(self.field.path)
+        if null_counts.count(0) == len(null_counts):
+            return plane([True] * len(null_counts)), 0
+        values = [
+            type(nulls) is not int or nulls <= 0 or nulls != rows
+            for nulls, rows in zip(null_counts, self._columns.num_records(), strict=True)
+        ]
+        return plane(values), plane([nulls != 0 for nulls in null_counts])
+
+
+def _partition_range(text: str | Absent | None, data_type: DataType) -> tuple[Any, Any, bool, bool]:
+    low, high = EVERYTHING.get(data_type.name, NOTHING_KNOWN)
+    if isinstance(text, Absent):
+        return low, high, True, True
+    if not text:  # Delta: an empty text is null, whatever the type
+        return low, high, False, True
+    if data_type.name not in EXACT:
+        return low, high, True, False
+    exact = EXACT[data_type.name](text, data_type)
+    return (*exact, True, False) if exact else (low, high, True, True)  # some read a text of another type as null
+
+
+def _just(value: Any) -> Range | None:
+    return None if value is None else (value, value)
+
+
+def _exact_float(text: str, _: DataType) -> Range | None:
+    number = parse_double(text)
+    return nearest_floats(number) if isinstance(number, float) else _just(number)
+
+
+def _exact_decimal(text: str, data_type: DataType) -> Range | None:
+    """In units of the last digit."""
+    number = parse_decimal(text)
+    units = Fraction(number or 0) * 10**data_type.scale
+    return _just(units.numerator) if number is not None and units.denominator == 1 else None
+
+
+def _exact_time(text: str, data_type: DataType) -> Range | None:
+    moment = parse_moment(text)
+    return moment and _times(moment, data_type)
+
+
+def _times(moment: Moment, data_type: DataType) -> tuple[int, int]:
+    if data_type.name == "timestamp":
+        return instants(moment)
+    zones = 0 if moment.offset is None else ZONES  # a zone has no place here: it may or may not count
+    return moment.wall - zones, moment.wall + zones
+
+
+EXACT: dict[str, Callable[[str, DataType], Range | None]] = {
+    "boolean": lambda text, _: _just(parse_boolean(text)),
+    **dict.fromkeys(INTEGER_BITS, lambda text, of: _just(parse_whole_number(text, INTEGER_BITS[of.name]))),
+    "float": _exact_float,
+    "double": lambda text, _: _just(parse_double(text)),
+    "decimal": _exact_decimal,
+    "string": lambda text, _: _just(text),
+    "date": lambda text, _: _just(parse_date(text)),
+    "timestamp": _exact_time,
+    "timestamp_ntz": _exact_time,
+}
+
+
+def _side(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any]:
+    """The low (0) of what each minimum may stand for, or the high (1) of each maximum."""
+    if (bounds := _at_once(side, raws, field)) is not None:
+        return bounds
+    bound, everything = BOUNDS[field.type.name], EVERYTHING[field.type.name]
+    texts = {text: bound(text, field) or everything for text in {raw for raw in raws if type(raw) is str}}
+    return [(texts[raw] if type(raw) is str else bound(raw, field) or everything)[side] for raw in raws]
+
+
+def _at_once(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any] | None:
+    """What `BOUNDS` says of each, where the whole column is of the usual form: several times as fast."""
+    kinds = set(map(type, raws))
+    name = field.type.name
+    if kinds == {PLAIN.get(name)} and not field.was_float:
+        return raws
+    if name == "string" and kinds == {str}:
+        longest = max(map(len, raws))
+        return raws if longest < CUT_BYTES // 4 or (longest < CUT_BYTES and "".join(raws).isascii()) else None
+    if name == "decimal" and kinds <= {int, float}:
+        unit = 10**field.type.scale
+        return [round(raw * unit) for raw in raws] if max(map(abs, raws)) * unit < 1 / DOUBLE_ERROR / 2 else None
+    if name in EPOCHS and kinds == {str}:
+        return _times_at_once(side, raws, name)
+    return None
+
+
+def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] | None:
+    epoch, cuts = EPOCHS[name]
+    if not set(map(len, raws)) <= cuts.keys():
+        return None
+    try:
+        gaps = [time - epoch for time in map(datetime.fromisoformat, raws)]
+    except (ValueError, TypeError):
+        return None
+    times = [(gap.days * 86_400 + gap.seconds) * SECOND + gap.microseconds for gap in gaps]
+    if min(times) < MODERN_TIMES:
+        return None
+    return [time + cuts[len(raw)] for time, raw in zip(times, raws, strict=True)] if side else times
+
+
+PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
+# By the length of the text, what its last digit may have cut off: of 2024-01-01T00:00:00.000Z less than a millisecond.
+EPOCHS = {
+    "timestamp": (
+        datetime(1970, 1, 1, tzinfo=UTC),
+        {20: 999_999, 24: 999, 27: 0, 25: 999_999, 29: 999, 32: 0},
+    ),
+    "timestamp_ntz": (datetime(1970, 1, 1), {19: 999_999, 23: 999, 26: 0}),  # noqa: DTZ001
+}
+
+
+def _integer_bound(raw: JsonValue, _: Field) -> Range | None:
+    return (raw, raw) if type(raw) is int else None
+
+
+def _boolean_bound(raw: JsonValue, _: Field) -> Range | None:
+    return (raw, raw) if type(raw) is bool else None
+
+
+def _floating_bound(raw: JsonValue, field: Field) -> Range | None:
+    number = float(raw) if type(raw) in (int, float) else parse_double(raw) if type(raw) is str else None
+    if number is None or isinstance(number, Top):  # as a bound, NaN may mean anything
+        return None
+    if field.type.name == "float":
+        return nearest_floats(number)
+    meanings = (number, *nearest_floats(number)) if field.was_float else (number,)
+    return min(meanings), max(meanings)
+
+
+def _decimal_bound(raw: JsonValue, field: Field) -> Range | None:
+    """In units of the last digit, of which the true bound is a whole number: mostly there is but one near enough."""
+    if type(raw) is str:
+        return _exact_decimal(raw, field.type)
+    if type(raw) not in (int, float):
+        return None
+    units = Fraction(raw) * 10**field.type.scale
+    error = abs(units) * Fraction(DOUBLE_ERROR)
+    return math.ceil(units - error), math.floor(units + error)
+
+
+def _string_bound(raw: JsonValue, _: Field) -> Range | None:
+    if type(raw) is not str:
+        return None
+    if len(raw.encode(errors="surrogatepass")) < CUT_BYTES:
+        return raw, raw
+    # A cut through a character may have left a replacement character, and older Sparks put one at the end of a maximum.
+    prefix = raw.rstrip("\ufffd")
+    return prefix, after_all_with_prefix(prefix)
+
+
+def _date_bound(raw: JsonValue, _: Field) -> Range | None:
+    return _just(parse_date(raw)) if type(raw) is str else None
+
+
+def _time_bound(raw: JsonValue, field: Field) -> Range | None:
+    moment = parse_moment(raw) if type(raw) is str else None
+    if moment is None:
+        return None
+    low, high = _times(moment, field.type)
+    cut = moment.unit - 1
+    if low >= MODERN_TIMES:
+        return low, high + cut
+    cut += MINUTE if moment.offset else 0
+    return low - cut, high + cut
+
+
+BOUNDS: dict[str, Callable[[JsonValue, Field], Range | None]] = {
+    **dict.fromkeys(INTEGER_BITS, _integer_bound),
+    "boolean": _boolean_bound,
+    "float": _floating_bound,
+    "double": _floating_bound,
+    "decimal": _decimal_bound,
+    "string": _string_bound,
+    "date": _date_bound,
+    "timestamp": _time_bound,
+    "timestamp_ntz": _time_bound,
+}

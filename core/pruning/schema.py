@@ -1,0 +1,131 @@
+"""The columns of a table as hints name them: logical names in any case, with the path and type that the log knows.
+
+A name finds a column only if it can mean no other.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+DATES_AND_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
+ORDERED = frozenset({*INTEGER_BITS, *DATES_AND_TIMES, "boolean", "float", "double", "decimal", "string"})
+# Nothing can be said of their order, but their nulls are counted.
+UNORDERED = frozenset({"binary", "char", "collated string"})
+DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """A type of Delta. A column of one that is neither `ORDERED` nor `UNORDERED` is not pruned by."""
+
+    name: str
+    precision: int = 0
+    scale: int = 0
+
+    def __str__(self) -> str:
+        return f"decimal({self.precision},{self.scale})" if self.name == "decimal" else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    path: tuple[str, ...]
+    """As partition values and statistics have it: of physical names where the table maps columns."""
+    type: DataType
+    in_partitions: bool
+    was_float: bool
+    """Whether the type was widened from float: then old statistics are texts of floats (0.1), not of doubles."""
+
+
+class NoColumnError(Exception):
+    """A name means no column, or more than one; the text says which."""
+
+
+class Schema:
+    def __init__(self, schema_string: str, partition_columns: Sequence[str], *, column_mapping: bool) -> None:
+        try:
+            self._root = orjson.loads(schema_string)
+        except ValueError:
+            self._root = None
+        self._partition_columns = frozenset(partition_columns)
+        self._column_mapping = column_mapping
+
+    def find(self, path: tuple[str, ...]) -> Field:
+        found = self._search(path)
+        if len(path) == 1 and "." in path[0]:  # either a name with a dot, or a JSON hint's way to name a struct's field
+            found += self._search(tuple(path[0].split(".")))
+        if len(found) != 1:
+            raise NoColumnError("the name is ambiguous" if found else "there is no such column")
+        return found[0]
+
+    def _search(self, path: tuple[str, ...]) -> list[Field]:
+        if is_partition_value(path) and not _named(self._root, path[0]):
+            return [field for field in self._search(path[1:]) if field.in_partitions]
+        found: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((), {"type": self._root})]
+        for name in path:
+            found = [
+                ((*physical, self._physical_name(field)), field)
+                for physical, parent in found
+                for field in _named(parent["type"], name)
+            ]
+        return [
+            Field(
+                path=physical,
+                type=_type_of(field),
+                in_partitions=len(path) == 1 and field["name"] in self._partition_columns,
+                was_float=_was_float(field),
+            )
+            for physical, field in found
+        ]
+
+    def _physical_name(self, field: Mapping[str, Any]) -> str:
+        name = _metadata(field).get(PHYSICAL_NAME) if self._column_mapping else None
+        return name if isinstance(name, str) else str(field["name"])
+
+
+def is_partition_value(path: tuple[str, ...]) -> bool:
+    """Whether it is Spark's name for a partition column, as the entry of a map of strings."""
+    return len(path) > 1 and path[0].lower() == "partitionvalues"
+
+
+def _named(struct: Any, name: str) -> list[Mapping[str, Any]]:
+    fields = struct.get("fields") if isinstance(struct, dict) else None
+    return [
+        field
+        for field in (fields if isinstance(fields, list) else [])
+        if isinstance(field, dict)
+        and "type" in field
+        and isinstance(field.get("name"), str)
+        and field["name"].lower() == name.lower()
+    ]
+
+
+def _metadata(field: Mapping[str, Any]) -> Mapping[str, Any]:
+    metadata = field.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def _type_of(field: Mapping[str, Any]) -> DataType:
+    name, metadata = field["type"], _metadata(field)
+    if not isinstance(name, str):
+        return DataType("nested")
+    if decimal := DECIMAL.fullmatch(name):
+        return DataType("decimal", int(decimal[1]), int(decimal[2]))
+    if name.startswith("string"):
+        if name != "string" or "__COLLATIONS" in metadata:
+            return DataType("collated string")
+        # Values are padded to the length of a char, and compared with padded literals.
+        if str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "varchar")).startswith("char"):
+            return DataType("char")
+    return DataType(name)
+
+
+def _was_float(field: Mapping[str, Any]) -> bool:
+    changes = _metadata(field).get("delta.typeChanges")
+    return isinstance(changes, list) and any(
+        isinstance(change, dict) and change.get("fromType") == "float" for change in changes
+    )

@@ -1,0 +1,138 @@
+"""Statistics of a column as Spark, deltalake and a sloppy writer would write them.
+
+Each gets the column's values in a file, without nulls, and gives its least and greatest as fragments of JSON; None is
+"not there".
+"""
+
+import json
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any, TypeAlias
+
+from tests.property.pruning.kinds import Kind, date_text, float_text, order, time_text, zone_text
+from tests.property.pruning.predicates import Drawing
+
+Bounds: TypeAlias = tuple[str | None, str | None]
+Writer: TypeAlias = Callable[[Kind, list[Any], Drawing], Bounds]
+
+
+def extremes(values: list[Any]) -> tuple[Any, Any]:
+    return min(values, key=order), max(values, key=order)
+
+
+def without_nan(values: list[Any]) -> list[Any]:
+    return [value for value in values if not (isinstance(value, float) and math.isnan(value))]
+
+
+def number_text(value: float) -> str:
+    return repr(value) if math.isfinite(value) else json.dumps(f"{'-' if value < 0 else ''}Infinity")
+
+
+def write_as_spark(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
+    """Strings are cut to 32 characters, times to milliseconds in the writer's zone; NaN is the greatest."""
+    if kind.name in ("boolean", "binary") or not values:
+        return None, None
+    least, greatest = extremes(values)
+    match kind.name:
+        case "string":
+            return json.dumps(least[:32]), json.dumps(cut_up_as_spark(greatest))
+        case "float" | "double":
+            texts = ['"NaN"' if math.isnan(value) else spark_number(kind, value) for value in (least, greatest)]
+        case "date":
+            texts = [json.dumps(date_text(value)) for value in (least, greatest)]
+        case "timestamp":
+            zone = drawing.pick([0, -28_800_000_000, 19_800_000_000], "zone of the writer")
+            suffix = "Z" if zone == 0 else zone_text(zone)
+            texts = [json.dumps(time_text(value + zone, digits=3) + suffix) for value in (least, greatest)]
+        case "timestamp_ntz":
+            texts = [json.dumps(time_text(value, digits=3)) for value in (least, greatest)]
+        case _:
+            texts = [f"{value:f}" if isinstance(value, Decimal) else str(value) for value in (least, greatest)]
+    return texts[0], texts[1]
+
+
+def spark_number(kind: Kind, value: float) -> str:
+    return float_text(value) if kind.name == "float" and math.isfinite(value) else number_text(value)
+
+
+def cut_up_as_spark(text: str) -> str:
+    if len(text) <= 32:
+        return text
+    return text[:32] + ("\x7f" if ord(text[32]) < 0x7F else "\U0010ffff")
+
+
+def write_as_deltalake(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
+    """Strings are cut to 64 bytes, decimals are doubles, NaN and infinity are left out."""
+    values = without_nan(values)
+    if kind.name == "binary" or not values:
+        return None, None
+    least, greatest = extremes(values)
+    match kind.name:
+        case "string":
+            return json.dumps(cut_to_bytes(least, 64)), json.dumps(cut_up_as_deltalake(greatest))
+        case "float" | "double":
+            texts = [repr(value) if math.isfinite(value) else None for value in (least, greatest)]
+        case "boolean":
+            texts = [json.dumps(value) for value in (least, greatest)]
+        case "date":
+            texts = [json.dumps(date_text(value)) for value in (least, greatest)]
+        case "timestamp" | "timestamp_ntz":
+            between, suffix = ("T", "Z") if kind.name == "timestamp" else (" ", "")
+            texts = [
+                json.dumps(time_text(value, digits=3 if value // 1000 % 1000 else 0, between=between) + suffix)
+                for value in (least, greatest)
+            ]
+        case _:
+            texts = [
+                repr(decimal_as_double(value)) if isinstance(value, Decimal) else str(value)
+                for value in (least, greatest)
+            ]
+    return texts[0], texts[1]
+
+
+def decimal_as_double(value: Decimal) -> float:
+    _, _, exponent = value.as_tuple()
+    return float(int(value.scaleb(-exponent))) / math.pow(10, -exponent)
+
+
+def cut_to_bytes(text: str, size: int) -> str:
+    return text.encode()[:size].decode(errors="ignore")
+
+
+def cut_up_as_deltalake(text: str) -> str:
+    cut = cut_to_bytes(text, 64)
+    if cut == text:
+        return text
+    while cut and cut[-1] == "\U0010ffff":
+        cut = cut[:-1]
+    following = 0xE000 if cut and cut[-1] == "\ud7ff" else ord(cut[-1]) + 1 if cut else 0
+    return cut[:-1] + chr(following) if cut else text
+
+
+def write_sloppily(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
+    """As either of them, but cuts a string without a second thought, and forgets one bound or the other."""
+    low, high = drawing.pick([write_as_spark, write_as_deltalake])(kind, values, drawing)
+    if kind.name == "string" and values:
+        least, greatest = extremes(values)
+        cut = drawing.pick([lambda text: text[:32], lambda text: cut_to_bytes(text, 64)])
+        low, high = json.dumps(cut(least)), json.dumps(cut(greatest))
+    return None if drawing.chance(4) else low, None if drawing.chance(4) else high
+
+
+def write_exactly(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
+    """What no writer does for all types, but the most that statistics could say."""
+    values = without_nan(values)
+    if kind.name == "binary" or not values:
+        return None, None
+    least, greatest = extremes(values)
+    match kind.name:
+        case "string" | "boolean":
+            return json.dumps(least), json.dumps(greatest)
+        case "timestamp" | "timestamp_ntz":
+            suffix = "Z" if kind.name == "timestamp" else ""
+            return json.dumps(time_text(least) + suffix), json.dumps(time_text(greatest) + suffix)
+    return write_as_spark(kind, values, drawing)
+
+
+WRITERS: list[Writer] = [write_as_spark, write_as_deltalake, write_sloppily]

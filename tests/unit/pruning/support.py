@@ -1,0 +1,90 @@
+"""A table as the tests of pruning see it: a schema, and files of partition values and statistics."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from core.pruning.columns import FileColumns
+from core.pruning.evaluate import EVERY, SOME
+from core.pruning.predicate import Predicate, compile_predicate
+
+
+class DeletionVector(NamedTuple):
+    cardinality: int
+
+
+class File(NamedTuple):
+    partition_values: dict[str, str | None]
+    stats: str | None = None
+    deletion_vector: DeletionVector | None = None
+
+
+@dataclass
+class Table:
+    """`types` are the names of Delta's types, or whole types of a schema."""
+
+    types: dict[str, Any]
+    partition_columns: tuple[str, ...] = ()
+    metadata: dict[str, dict[str, Any]] = field(default_factory=dict)
+    column_mapping: bool = False
+
+    @property
+    def schema_string(self) -> str:
+        fields = [
+            {"name": name, "type": kind, "nullable": True, "metadata": self.metadata.get(name, {})}
+            for name, kind in self.types.items()
+        ]
+        return json.dumps({"type": "struct", "fields": fields})
+
+    def compile(self, *hints: str | dict | list) -> Predicate | None:
+        """A text is a SQL hint, anything else the document of a JSON hint."""
+        documents = [hint for hint in hints if not isinstance(hint, str)]
+        return compile_predicate(
+            [hint for hint in hints if isinstance(hint, str)],
+            json.dumps(documents[0]) if documents else None,
+            schema_string=self.schema_string,
+            partition_columns=self.partition_columns,
+            column_mapping=self.column_mapping,
+        )
+
+    def verdict(self, hint: str | dict | list, file: File) -> int:
+        predicate = self.compile(hint)
+        assert predicate is not None
+        (verdict,) = predicate.evaluate(FileColumns([file]))
+        return verdict
+
+    def keeps(self, hint: str | dict | list, file: File) -> bool:
+        return bool(self.verdict(hint, file) & SOME)
+
+    def matches_every_row(self, hint: str | dict | list, file: File) -> bool:
+        return bool(self.verdict(hint, file) & EVERY)
+
+
+def in_partition(**values: str | None) -> File:
+    return File(values)
+
+
+def with_stats(minimum: Any = None, maximum: Any = None, nulls: Any = None, rows: Any = 10, **more: Any) -> File:
+    """A file whose column `c` has these; what is None is not there."""
+    stats = {
+        name: {"c": value}
+        for name, value in (("minValues", minimum), ("maxValues", maximum), ("nullCount", nulls))
+        if value is not None
+    }
+    return File({}, json.dumps({"numRecords": rows} | stats | more))
+
+
+def column(name: str, value_type: str) -> dict:
+    return {"op": "column", "name": name, "valueType": value_type}
+
+
+def literal(value: Any, value_type: str) -> dict:
+    return {"op": "literal", "value": value, "valueType": value_type}
+
+
+def op(name: str, *children: Any) -> dict:
+    return {"op": name, "children": list(children)}
+
+
+def compare(name: str, operator: str, value: Any, value_type: str) -> dict:
+    return op(operator, column(name, value_type), literal(value, value_type))
