@@ -11,8 +11,14 @@ import orjson
 
 
 def dumps(value: Any) -> bytes:
+    return dump_line(value)[:-1]
+
+
+def dump_line(value: Any) -> bytes:
     try:
-        encoded = orjson.dumps(value)
+        line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
+        if line.isascii():
+            return line
     except TypeError:  # integers beyond 64 bits and lone surrogates: rare, and the standard library takes them
-        return json.dumps(value, separators=(",", ":")).encode()
-    return encoded if encoded.isascii() else json.dumps(value, separators=(",", ":")).encode()
+        pass
+    return json.dumps(value, separators=(",", ":")).encode() + b"\n"

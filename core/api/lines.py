@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from core.api.json import dumps
+from core.api.json import dump_line
 
 PARQUET_PROTOCOL_LINE = b'{"protocol":{"minReaderVersion":1}}\n'
 READER_FEATURES_VERSION = 3
@@ -28,11 +28,11 @@ def parquet_metadata_line(
         "schemaString": plain_schema(action["schemaString"]),
         "configuration": configuration,
     }
-    return dumps({"metaData": metadata}) + b"\n"
+    return dump_line({"metaData": metadata})
 
 
 def delta_metadata_line(action: Mapping[str, Any], *, beside: Mapping[str, Any]) -> bytes:
-    return dumps({"metaData": {**beside, "deltaMetadata": action}}) + b"\n"
+    return dump_line({"metaData": {**beside, "deltaMetadata": action}})
 
 
 def plain_schema(schema_string: str) -> str:
@@ -61,7 +61,7 @@ def delta_protocol_line(
     if min_writer_version == WRITER_FEATURES_VERSION:
         protocol["writerFeatures"] = writer_features
     beside = {} if version is None else {"version": version}
-    return dumps({"protocol": {**beside, "deltaProtocol": protocol}}) + b"\n"
+    return dump_line({"protocol": {**beside, "deltaProtocol": protocol}})
 
 
 def parquet_file_line(
@@ -83,7 +83,7 @@ def parquet_file_line(
     if version is not None:
         file["version"] = version
         file["timestamp"] = timestamp
-    return dumps({kind: file}) + b"\n"
+    return dump_line({kind: file})
 
 
 def delta_file_line(
@@ -104,11 +104,11 @@ def delta_file_line(
         file["timestamp"] = timestamp
     file["expirationTimestamp"] = expiration_timestamp
     file["deltaSingleAction"] = {kind: action}
-    return dumps({"file": file}) + b"\n"
+    return dump_line({"file": file})
 
 
 def end_stream_line(*, min_url_expiration_timestamp: int | None) -> bytes:
     action: dict[str, Any] = {}
     if min_url_expiration_timestamp is not None:
         action["minUrlExpirationTimestamp"] = min_url_expiration_timestamp
-    return dumps({"endStreamAction": action}) + b"\n"
+    return dump_line({"endStreamAction": action})

@@ -146,15 +146,6 @@ def column_mapping_mode(metadata: Metadata) -> str:
     return metadata.configuration.get("delta.columnMapping.mode", "none").lower()
 
 
-def physical_names(metadata: Metadata) -> dict[str, str]:
-    """Under column mapping, the names by which the log knows the partition columns; empty without."""
-    if column_mapping_mode(metadata) == "none":
-        return {}
-    columns = {column["name"]: column.get("metadata") for column in orjson.loads(metadata.schema_string)["fields"]}
-    keys = {name: columns.get(name) for name in metadata.partition_columns}
-    return {name: found[PHYSICAL_NAME] for name, found in keys.items() if found and PHYSICAL_NAME in found}
-
-
 def _marks(schema_string: str) -> frozenset[str]:
     # A schema may have thousands of columns, and most have no mark at all.
     if not any(f'"{mark}"' in schema_string for mark in MARKS):

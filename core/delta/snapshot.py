@@ -85,6 +85,9 @@ class AddBatch(NamedTuple):
     def adds(self) -> Iterator[Add]:
         return map(partial(tuple.__new__, Add), zip(*self, strict=True))
 
+    def between(self, begin: int, end: int) -> "AddBatch":
+        return AddBatch._make(column[begin:end] for column in self)
+
     def only(self, chosen: Iterable[object]) -> "AddBatch":
         """The files whose place in `chosen` holds something true."""
         places = list(chosen)

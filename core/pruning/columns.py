@@ -42,24 +42,6 @@ class Columns(Protocol):
     def num_records(self) -> Sequence[JsonValue]: ...
 
 
-class DeletedRows(Protocol):
-    @property
-    def cardinality(self) -> int: ...
-
-
-class File(Protocol):
-    """A live file, as the log has it."""
-
-    @property
-    def partition_values(self) -> Mapping[str, str | None]: ...
-
-    @property
-    def stats(self) -> str | None: ...
-
-    @property
-    def deletion_vector(self) -> DeletedRows | None: ...
-
-
 class Stats(NamedTuple):
     minimum: Mapping[str, JsonValue]
     maximum: Mapping[str, JsonValue]
@@ -71,19 +53,20 @@ NO_STATS = Stats({}, {}, {}, None)
 
 
 class FileColumns:
-    """The statistics of a file are parsed when the first column of them is asked for."""
+    """Of files as the log has them. Statistics are parsed when the first column of them is asked for."""
 
-    def __init__(self, files: Sequence[File]) -> None:
-        self._files = files
+    def __init__(self, partition_values: Sequence[Mapping[str, str | None]], stats: Sequence[str | None]) -> None:
+        self._partition_values = partition_values
+        self._texts = stats
 
     def __len__(self) -> int:
-        return len(self._files)
+        return len(self._texts)
 
     def select(self, chosen: bytes) -> "FileColumns":
-        return FileColumns(list(compress(self._files, chosen)))
+        return FileColumns(list(compress(self._partition_values, chosen)), list(compress(self._texts, chosen)))
 
     def partition(self, name: str) -> list[str | Absent | None]:
-        return [file.partition_values.get(name, ABSENT) for file in self._files]
+        return [values.get(name, ABSENT) for values in self._partition_values]
 
     def minimum(self, path: tuple[str, ...]) -> list[JsonValue]:
         return _column([stats.minimum for stats in self._stats], path)
@@ -99,14 +82,7 @@ class FileColumns:
 
     @cached_property
     def _stats(self) -> list[Stats]:
-        return [parse_stats(file.stats) for file in self._files]
-
-
-def row_count(file: File) -> int:
-    """How many rows the file has that are not deleted; 0 if it does not say."""
-    rows = parse_stats(file.stats).num_records
-    deleted = file.deletion_vector.cardinality if file.deletion_vector else 0
-    return max(rows - deleted, 0) if type(rows) is int else 0
+        return [parse_stats(text) for text in self._texts]
 
 
 def parse_stats(text: str | None) -> Stats:

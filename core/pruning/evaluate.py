@@ -23,14 +23,6 @@ from core.pruning.ranges import Bounds, PartitionColumn, Plane, Presence, StatsC
 from core.pruning.schema import Field
 from core.pruning.values import TOP
 
-# What is said of a file; one byte each.
-SOME = 1
-"""Some row may match."""
-EVERY = 2
-"""Every row must match."""
-BY_PARTITION = 4
-"""No row matches, as the partition values alone say."""
-
 
 class Truths(NamedTuple):
     true: Plane

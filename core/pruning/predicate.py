@@ -6,8 +6,9 @@ from itertools import compress
 
 from core.pruning.columns import Columns
 from core.pruning.compiler import Compiler, Note
-from core.pruning.evaluate import BY_PARTITION, SOME, Node, verdicts
+from core.pruning.evaluate import Node, verdicts
 from core.pruning.expressions import And, Expression
+from core.pruning.files import BY_PARTITION, SOME
 from core.pruning.schema import Schema
 
 # Of each verdict by partition values alone: what it is in the end, and whether statistics may change it.

@@ -37,6 +37,7 @@ def record(
             "table": observed.table,
             "files_listed": observed.files_listed,
             "files_pruned": observed.files_pruned,
+            "hints_ignored": observed.hints_ignored,
             "latency_ms": milliseconds,
         },
     )

@@ -16,7 +16,7 @@ from core.api.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.catalog.model import Table
 from core.delta.paths import FilePaths
-from core.delta.snapshot import Add, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove, Snapshot
+from core.delta.snapshot import Add, AddBatch, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove, Snapshot
 from core.errors import TableFilesError, UnsupportedOperationError
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
@@ -66,8 +66,8 @@ class TableAnswer(ABC):
     ) -> bytes: ...
 
     @abstractmethod
-    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
-        """A file of a snapshot."""
+    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        """Files of a snapshot."""
 
     @abstractmethod
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
@@ -141,8 +141,11 @@ class ParquetAnswer(TableAnswer):
             beside=self._beside(totals, version),
         )
 
-    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
-        return self._line("file", add.path, add.partition_values, add.size, add.stats, version, timestamp)
+    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        for path, values, size, stats in zip(
+            files.paths, files.partition_values, files.sizes, files.stats, strict=True
+        ):
+            yield self._line("file", path, values, size, stats, version, timestamp)
 
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
         if isinstance(action, Remove):
@@ -189,7 +192,11 @@ class DeltaAnswer(TableAnswer):
         action = _metadata_action(metadata) | {"configuration": configuration}
         return lines.delta_metadata_line(action, beside=self._beside(totals, version))
 
-    def file_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
+    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        for add in files.adds():
+            yield self._add_line(add, version, timestamp)
+
+    def _add_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
         document = self._document(add.path, add.partition_values, add.size, data_change=add.data_change)
         document["modificationTime"] = add.modification_time
         if add.stats is not None:
@@ -198,7 +205,7 @@ class DeltaAnswer(TableAnswer):
 
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
         if isinstance(action, Add):
-            return self.file_line(action, version, timestamp)
+            return self._add_line(action, version, timestamp)
         if isinstance(action, Cdc):
             document = self._document(action.path, action.partition_values, action.size, data_change=False)
             return self._line("cdc", action.path, document, None, action.more, version, timestamp)

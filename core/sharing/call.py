@@ -1,6 +1,6 @@
 """One request on its way through a route: what was asked, what answers it, and what came of it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from core.api.request import Request
@@ -18,6 +18,8 @@ class Observed:
     table: str | None = None
     files_listed: int = 0
     files_pruned: int = 0
+    hints_ignored: list[str] = field(default_factory=list)
+    """Parts of predicates that were of no use, and why."""
     urls_signed: int = 0
 
 

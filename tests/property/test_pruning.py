@@ -10,8 +10,7 @@ import pytest
 from hypothesis import event, given, note, settings
 from hypothesis import strategies as st
 
-from core.pruning.columns import FileColumns
-from core.pruning.evaluate import EVERY, SOME
+from core.pruning.files import EVERY, SOME
 from core.pruning.predicate import compile_predicate
 from tests.property.pruning.kinds import order
 from tests.property.pruning.predicates import (
@@ -26,6 +25,7 @@ from tests.property.pruning.predicates import (
 )
 from tests.property.pruning.tables import COLUMNS, EXACT_COLUMNS, File, Table, tables
 from tests.property.pruning.writers import WRITERS, write_exactly
+from tests.unit.pruning.support import columns_of
 
 # A profile (`--hypothesis-profile=nightly`) may ask for more.
 EXAMPLES = max(300, settings().max_examples)
@@ -40,7 +40,7 @@ def test_no_file_with_a_matching_row_is_left_out(language: str, table: Table, da
     files = [table.file(drawing, WRITERS) for _ in range(drawing.pick([1, 2, 3]))]
     predicate = drawing.tree(LEAVES[language])
     note(f"{predicate.sql}\n{predicate.json}\n{files}")
-    verdicts = table.compile(predicate, language).evaluate(FileColumns(files))
+    verdicts = table.compile(predicate, language).evaluate(columns_of(files))
     for file, verdict in zip(files, verdicts, strict=True):
         truths = [predicate.truth(row, table.zone, mystery) for row in file.rows for mystery in (True, False, None)]
         event("some row matches" if True in truths else "no row matches")
@@ -87,7 +87,7 @@ def test_a_file_whose_ranges_exclude_the_predicate_is_left_out(record_property):
         files = [table.file(drawing, [write_exactly], complete=True) for _ in range(2)]
         predicate = drawing.tree(exact_leaf)
         note(f"{predicate.sql}\n{files}")
-        verdicts = table.compile(predicate, "sql").evaluate(FileColumns(files))
+        verdicts = table.compile(predicate, "sql").evaluate(columns_of(files))
         for file, verdict in zip(files, verdicts, strict=True):
             outcomes = predicate.outcomes(lambda leaf, file=file: outcomes_in(file, leaf, table.zone))
             assert bool(verdict & SOME) == (True in outcomes)
@@ -141,7 +141,7 @@ def test_no_text_whatever_raises(text: str, stats: str | None, partition: str | 
         predicate = compile_predicate(*hints, schema_string=table.schema_string, partition_columns=["partition_date"])
         if predicate is not None:
             file = File({"partition_date": partition}, stats, None, [])
-            assert len(predicate.evaluate(FileColumns([file]))) == 1
+            assert len(predicate.evaluate(columns_of([file]))) == 1
 
 
 @settings(max_examples=300, deadline=None)
@@ -155,4 +155,4 @@ def test_statistics_of_any_form_raise_nothing(stats: Any, column: Column, data: 
     predicate = sql_leaf(Drawing(data, [column]), column)
     forms = {name: {column.name: stats} for name in ("minValues", "maxValues", "nullCount")} | {"numRecords": stats}
     file = File({}, json.dumps(forms), None, [])
-    assert len(table.compile(predicate, "sql").evaluate(FileColumns([file, file]))) == 2
+    assert len(table.compile(predicate, "sql").evaluate(columns_of([file, file]))) == 2

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from core.pruning.columns import FileColumns
-from core.pruning.evaluate import EVERY, SOME
+from core.pruning.files import EVERY, SOME
 from tests.property.pruning.kinds import KINDS
 from tests.property.pruning.predicates import Column
 from tests.property.pruning.samples import VALUES, predicates_of
 from tests.property.pruning.tables import Table
+from tests.unit.pruning.support import columns_of
 
 ARROW_TYPES = {
     "byte": pa.int8(),
@@ -91,7 +91,7 @@ def test_no_file_of_deltalake_s_with_a_matching_row_is_left_out(kind, place, tmp
     column = Column(kind, place)
     files = files_of(column, tmp_path / "table")
     for predicate in predicates_of(column):
-        verdicts = Table([column], mapped=False, zone=0).compile(predicate, "sql").evaluate(FileColumns(files))
+        verdicts = Table([column], mapped=False, zone=0).compile(predicate, "sql").evaluate(columns_of(files))
         for file, verdict in zip(files, verdicts, strict=True):
             truths = {predicate.truth({column: value}, 0, None) for value in file.values}
             assert verdict & SOME or True not in truths, (predicate.sql, file)

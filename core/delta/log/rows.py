@@ -47,9 +47,9 @@ class AddRows:
             self._fields = {name: struct_field(column, [index]) for index, name in enumerate(names)}
         # Where a row is no add, its path is null; or empty, by writers that declare it as never null.
         paths: list[str | None] = self._texts("path") if self._fields else []
-        self._is_add = list(map(bool, paths))
-        self._all_are = all(self._is_add)
-        self.paths = [path for path in paths if path]
+        self._rows = len(paths)
+        self._is_add = None if all(paths) else list(map(bool, paths))
+        self.paths = self._only(paths)
 
     def sizes(self) -> list[int]:
         sizes = self._values("size")
@@ -115,10 +115,10 @@ class AddRows:
         return list(field.to_pylist())
 
     def _has_values(self, name: str) -> bool:
-        return name in self._fields and self._fields[name].null_count < len(self._is_add)
+        return name in self._fields and self._fields[name].null_count < self._rows
 
     def _only(self, values: list[Any]) -> list[Any]:
-        return values if self._all_are else list(compress(values, self._is_add))
+        return values if self._is_add is None else list(compress(values, self._is_add))
 
 
 def _stats_json(parsed: Array) -> list[str | None]:

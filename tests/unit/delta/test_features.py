@@ -13,7 +13,6 @@ from core.delta.features import (
     check_readable,
     covering,
     enabled_features,
-    physical_names,
     relayed,
 )
 from core.delta.snapshot import Metadata, Protocol
@@ -144,13 +143,6 @@ class TestRelayed:
         both = covering([modern("deletionVectors"), later])
         assert both.reader_features == ("deletionVectors", "columnMapping")
         assert both.writer_features == ("deletionVectors", "appendOnly", "columnMapping")
-
-
-def test_under_column_mapping_partition_columns_have_another_name_in_the_log() -> None:
-    columns = [column("day", **{"delta.columnMapping.physicalName": "col-1"}), column("x"), column("odd")]
-    mapped = table(*columns, partitioned_by=("day", "odd"), **{"columnMapping.mode": "name"})
-    assert physical_names(mapped) == {"day": "col-1"}
-    assert physical_names(table(*columns, partitioned_by=("day",))) == {}
 
 
 def test_each_feature_that_must_be_named_cannot_be_read_as_plain_parquet() -> None:

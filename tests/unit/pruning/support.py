@@ -1,11 +1,12 @@
 """A table as the tests of pruning see it: a schema, and files of partition values and statistics."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from core.pruning.columns import FileColumns
-from core.pruning.evaluate import EVERY, SOME
+from core.pruning.files import EVERY, SOME
 from core.pruning.predicate import Predicate, compile_predicate
 
 
@@ -17,6 +18,10 @@ class File(NamedTuple):
     partition_values: dict[str, str | None]
     stats: str | None = None
     deletion_vector: DeletionVector | None = None
+
+
+def columns_of(files: Sequence[File]) -> FileColumns:
+    return FileColumns([file.partition_values for file in files], [file.stats for file in files])
 
 
 @dataclass
@@ -50,7 +55,7 @@ class Table:
     def verdict(self, hint: str | dict | list, file: File) -> int:
         predicate = self.compile(hint)
         assert predicate is not None
-        (verdict,) = predicate.evaluate(FileColumns([file]))
+        (verdict,) = predicate.evaluate(columns_of([file]))
         return verdict
 
     def keeps(self, hint: str | dict | list, file: File) -> bool:

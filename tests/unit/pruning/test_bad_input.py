@@ -8,14 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.pruning.columns import FileColumns
 from core.pruning.compiler import MAX_COMPARISONS
 from core.pruning.parsing.json_hints import MAX_CHARACTERS, MAX_DEPTH
 from core.pruning.predicate import compile_predicate
-from tests.unit.pruning.support import Table, column, compare, in_partition, op, with_stats
+from tests.unit.pruning.support import Table, column, columns_of, compare, in_partition, op, with_stats
 
 TABLE = Table({"c": "long", "s": "string", "b": "boolean"})
-FILES = FileColumns([with_stats(10, 20, 0)] * 1000)
+FILES = columns_of([with_stats(10, 20, 0)] * 1000)
 # What is allowed beyond a query without hints. Of this process alone: tests share their cores.
 BUDGET_SECONDS = 0.2
 YEAR_2020 = compare("year", "equal", "2020", "int")
@@ -119,7 +118,7 @@ def test_json_that_is_made_to_hurt_costs_little_and_is_no_error(text):
 
 def keeps_year(text: str, year: str) -> bool:
     predicate = compile_predicate([], text, schema_string=YEARS.schema_string, partition_columns=["year"])
-    return bool(predicate.evaluate(FileColumns([in_partition(year=year)]))[0] & 1)
+    return bool(predicate.evaluate(columns_of([in_partition(year=year)]))[0] & 1)
 
 
 def test_a_tree_deeper_than_a_hundred_levels_is_no_hint():

@@ -3,7 +3,7 @@ import json
 import pytest
 
 from core.pruning.predicate import compile_predicate
-from tests.unit.pruning.support import File, Table, column, compare, in_partition, literal, op, with_stats
+from tests.unit.pruning.support import File, Table, column, columns_of, compare, in_partition, literal, op, with_stats
 
 TYPES = {
     "day": "date",
@@ -158,10 +158,8 @@ def test_two_columns_can_be_compared():
 
 def test_both_kinds_of_hints_hold():
     predicate = TABLE.compile("country = 'DE'", YEAR_2020)
-    from core.pruning.columns import FileColumns
-
     files = [in_partition(year=year, country=country) for year in ("2020", "2021") for country in ("DE", "FR")]
-    assert [verdict & 1 for verdict in predicate.evaluate(FileColumns(files))] == [1, 0, 0, 0]
+    assert [verdict & 1 for verdict in predicate.evaluate(columns_of(files))] == [1, 0, 0, 0]
 
 
 def test_a_name_with_a_dot_is_a_field_of_a_struct_or_a_column_but_not_one_of_two():

@@ -1,6 +1,6 @@
 """Where the reference server loses rows (JSON predicates, its Standalone path) or prunes nothing, and we do not."""
 
-from tests.unit.pruning.support import File, Table, column, compare, in_partition, op, with_stats
+from tests.unit.pruning.support import File, Table, column, columns_of, compare, in_partition, op, with_stats
 
 TABLE = Table({"c": "integer"})
 IS_NULL = op("isNull", column("c", "int"))
@@ -27,10 +27,8 @@ def test_not_null_keeps_a_file_without_statistics():
 
 def test_many_files_that_cannot_be_judged_do_not_switch_pruning_off():
     predicate = TABLE.compile(compare("c", "equal", "7", "int"))
-    from core.pruning.columns import FileColumns
-
     files = [*[File({}, "{")] * 50, with_stats(8, 9, 0)]
-    assert predicate.evaluate(FileColumns(files)) == bytes([*[1] * 50, 0])
+    assert predicate.evaluate(columns_of(files)) == bytes([*[1] * 50, 0])
 
 
 def test_a_date_as_a_string_prunes():

@@ -2,9 +2,8 @@ import json
 
 import pytest
 
-from core.pruning.columns import FileColumns
 from core.pruning.predicate import compile_predicate
-from tests.unit.pruning.support import File, Table, compare, in_partition, with_stats
+from tests.unit.pruning.support import File, Table, columns_of, compare, in_partition, with_stats
 
 
 def test_names_are_found_in_any_case():
@@ -34,7 +33,7 @@ def test_hints_name_logical_columns_and_the_log_physical_ones():
             partition_columns=["day"],
             column_mapping=column_mapping,
         )
-        return bool(predicate.evaluate(FileColumns([file]))[0] & 1)
+        return bool(predicate.evaluate(columns_of([file]))[0] & 1)
 
     assert keeps("day = '2024-01-01' AND s.x = 9 AND n = 2")
     assert not keeps("day = '2024-01-02'")
@@ -77,7 +76,7 @@ def test_a_schema_that_does_not_know_the_column_filters_nothing(schema):
     hint = json.dumps(compare("year", "equal", "2020", "int"))
     predicate = compile_predicate(["year = 2020"], hint, schema_string=schema, partition_columns=["year"])
     assert not predicate.uses_partitions
-    assert predicate.evaluate(FileColumns([in_partition(year="2021")])) == bytes([1])
+    assert predicate.evaluate(columns_of([in_partition(year="2021")])) == bytes([1])
 
 
 @pytest.mark.parametrize("metadata", [None, 7, [], {"delta.typeChanges": 7}, {"delta.typeChanges": [7]}])
@@ -87,4 +86,4 @@ def test_metadata_of_any_form_does_no_harm(metadata):
         predicate = compile_predicate(
             ["year = 2020"], None, schema_string=schema, partition_columns=["year"], column_mapping=column_mapping
         )
-        assert predicate.evaluate(FileColumns([in_partition(year="2020")])) == bytes([3])
+        assert predicate.evaluate(columns_of([in_partition(year="2020")])) == bytes([3])

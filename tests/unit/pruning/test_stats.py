@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.unit.pruning.support import DeletionVector, File, Table, with_stats
+from tests.unit.pruning.support import DeletionVector, File, Table, columns_of, with_stats
 
 
 def keeps(kind: str, hint: str, file: File, **metadata) -> bool:
@@ -313,8 +313,6 @@ def test_a_column_that_old_files_do_not_have_is_unknown_not_null():
 
 def test_one_column_of_many_forms_is_read_as_each_of_them():
     """Columns of one form take a short way: a mixed one must come to the same."""
-    from core.pruning.columns import FileColumns
-
     cases = {
         "timestamp": ["2024-01-01T00:00:00.000Z", "2024-01-01T01:00:00.000+01:00", "2024-01-01T00:00:00Z"],
         "decimal(10,2)": [1.5, "1.50", 1.50],
@@ -332,5 +330,5 @@ def test_one_column_of_many_forms_is_read_as_each_of_them():
     for kind, bounds in cases.items():
         predicate = Table({"c": kind}).compile(hints[kind])
         files = [with_stats(bound, bound, 0) for bound in [*bounds, None, 7, "x" * 40]]
-        one_by_one = b"".join(predicate.evaluate(FileColumns([file])) for file in files)
-        assert predicate.evaluate(FileColumns(files)) == one_by_one
+        one_by_one = b"".join(predicate.evaluate(columns_of([file])) for file in files)
+        assert predicate.evaluate(columns_of(files)) == one_by_one

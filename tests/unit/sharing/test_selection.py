@@ -1,0 +1,101 @@
+import json
+
+import pytest
+
+from core.api.query import QueryRequest
+from core.delta.snapshot import Add, AddBatch, DeletionVector, Metadata
+from core.sharing.call import Observed
+from core.sharing.selection import LIMITED_BATCH, START, Position, Selection
+
+TYPES = {"p": "integer", "c": "long"}
+FIELDS = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in TYPES.items()]
+METADATA = Metadata("m", json.dumps({"type": "struct", "fields": FIELDS}), ("p",))
+
+
+def add(name: str, p: int | None = 1, low: int = 0, high: int = 9, rows: int = 10, deleted: int = 0) -> Add:
+    stats = {"numRecords": rows, "minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": 0}}
+    vector = DeletionVector("i", "x", None, 1, deleted) if deleted else None
+    return Add(name, {"p": None if p is None else str(p)}, 1, 0, True, json.dumps(stats), vector)
+
+
+def select(hint: str | None = None, limit: int | None = None) -> Selection:
+    return Selection.of(QueryRequest(predicate_hints=(hint,) if hint else (), limit_hint=limit), METADATA)
+
+
+def names(selection: Selection, *batches: list[Add], start: Position = START) -> list[str]:
+    kept = selection.kept(map(AddBatch.of, batches), Observed(), start)
+    return [path for some in kept for path in some.files.paths]
+
+
+def test_without_hints_all_files_are_kept_in_their_order():
+    assert names(select(), [add("a"), add("b")], [add("c")]) == ["a", "b", "c"]
+
+
+def test_files_are_left_out_by_their_partition_and_by_their_statistics():
+    observed = Observed()
+    files = [add("a"), add("b", p=2), add("c", low=5), add("d", high=4), add("e", p=None)]
+    (kept,) = select("p = 1 AND c < 5").kept([AddBatch.of(files)], observed)
+    assert kept.files.paths == ["a", "d"]
+    assert kept.places == [1, 4]
+    assert observed.files_pruned == 3
+
+
+def test_a_limit_is_filled_by_rows_that_are_not_deleted():
+    files = [add("a", rows=10, deleted=9), add("b", rows=10), add("c"), add("d")]
+    assert names(select(limit=1), files) == ["a"]
+    assert names(select(limit=2), files) == ["a", "b"]
+    assert names(select(limit=11), files) == ["a", "b"]
+    assert names(select(limit=12), files) == ["a", "b", "c"]
+
+
+def test_a_limit_of_nothing_keeps_no_file():
+    assert names(select(limit=0), [add("a")]) == []
+    assert names(select("c < 5", limit=0), [add("a")]) == []
+
+
+def test_files_without_statistics_do_not_fill_a_limit():
+    unknown = add("a")._replace(stats=None)
+    assert names(select(limit=5), [unknown, add("b"), add("c")]) == ["a", "b"]
+
+
+def test_with_a_predicate_only_files_of_which_every_row_matches_fill_a_limit():
+    files = [add("some", low=0, high=9), add("none", low=9), add("all", low=0, high=4), add("more")]
+    assert names(select("c < 5", limit=10), files) == ["some", "all"]
+    assert names(select("c < 5 AND f(c) > 1", limit=10), files) == ["some", "all", "more"]
+    assert names(select("f(c) > 1", limit=10), files) == ["some", "none", "all", "more"]
+
+
+def test_a_limit_takes_no_more_batches_than_it_needs():
+    def batches():
+        yield AddBatch.of([add(f"{number}") for number in range(2 * LIMITED_BATCH)])
+        raise AssertionError("a second batch was read")
+
+    kept = select(limit=15).kept(batches(), Observed())
+    assert [path for some in kept for path in some.files.paths] == ["0", "1"]
+
+
+@pytest.mark.parametrize(("hint", "limit"), [(None, None), ("c < 500", None), (None, 4321), ("c < 500", 2345)])
+def test_wherever_it_goes_on_the_rest_is_the_same(hint: str | None, limit: int | None):
+    numbers = range(3 * LIMITED_BATCH)
+    files = [add(f"{number}", low=number, high=number + number % 3, rows=number % 20) for number in numbers]
+    batches = [AddBatch.of(files[:10]), AddBatch.of(files[10:700]), AddBatch.of(files[700:])]
+    selection = select(hint, limit)
+    everything = names(selection, files)
+    assert len(everything) == (768 if hint is None and limit is None else len(everything))
+    position, before = START, 0
+    for kept in selection.kept(batches, Observed()):
+        for number, place in enumerate(kept.places):
+            position = Position(place, position.rows + (kept.rows[number] if kept.rows else 0))
+            before += 1
+            if place % 37 == 0:
+                coming = selection.kept(batches, Observed(), position)
+                assert [path for some in coming for path in some.files.paths] == everything[before:]
+    assert before == len(everything)
+
+
+def test_what_is_ignored_is_told_with_its_reason_and_not_at_any_length():
+    ignored = select("p = 1 AND f(c) > 2 AND nothing = '" + "x" * 5000 + "'").ignored_parts()
+    assert len(ignored) == 2
+    assert ignored[0].startswith("F(c) > 2: ") or ignored[0].startswith("f(c) > 2: ")
+    assert all(len(part) < 500 for part in ignored)
+    assert select("p = 1").ignored_parts() == []
