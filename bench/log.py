@@ -37,8 +37,14 @@ CASES = (
     "sluice_query",
     "deltalake_open",
     "deltalake_list",
+    "deltalake_list_by_json",
     "deltalake_list_by_columns",
 )
+LISTINGS = {
+    "deltalake_list": "deltalake",
+    "deltalake_list_by_json": "deltalake by JSON",
+    "deltalake_list_by_columns": "deltalake by columns",
+}
 ON_ONE_DAY = {
     "op": "equal",
     "children": [
@@ -78,6 +84,7 @@ def listings(lab: World, table: str) -> Iterator[Result]:
     yield median("first byte, deltalake", "deltalake_list", "first_byte")
     yield median("full listing", "sluice_list")
     yield median("full listing, deltalake", "deltalake_list")
+    yield median("full listing, deltalake by JSON", "deltalake_list_by_json")
     yield median("full listing, deltalake by columns", "deltalake_list_by_columns")
     yield median("full query with signed URLs", "sluice_query")
     yield median("open, peak memory", "sluice_open", "peak_mb")
@@ -85,7 +92,7 @@ def listings(lab: World, table: str) -> Iterator[Result]:
     yield median("full listing, peak memory", "sluice_list", "peak_mb")
     yield median("full listing, peak memory, deltalake", "deltalake_list", "peak_mb")
     yield median("full query with signed URLs, peak memory", "sluice_query", "peak_mb")
-    for case, name in (("deltalake_list", "deltalake"), ("deltalake_list_by_columns", "deltalake by columns")):
+    for case, name in LISTINGS.items():
         ratio = statistics.median(one[case]["seconds"] / one["sluice_list"]["seconds"] for one in rounds)
         yield result(f"{table}: full listing, {name} takes", round(ratio, 1), "x as long")
 
