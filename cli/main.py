@@ -6,13 +6,14 @@
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
+from itertools import pairwise
 from typing import Annotated
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.account import Account, explain
-from cli.commands import catalog, demo, doctor, recipients, schemas, serve, shares, tables, tokens
+from cli import account
+from cli.commands import catalog, demo, doctor, explain, recipients, schemas, serve, shares, tables, tokens
 from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.errors import CatalogError
@@ -34,6 +35,7 @@ app.command(rich_help_panel=ADMIN)(recipients.grant)
 app.command(rich_help_panel=ADMIN)(recipients.revoke)
 app.add_typer(tokens.app, name="token", rich_help_panel=ADMIN)
 app.command(rich_help_panel=ADMIN)(doctor.doctor)
+app.command(rich_help_panel=ADMIN)(explain.explain)
 
 
 def _print_version(wanted: bool) -> None:
@@ -73,16 +75,17 @@ def sluice(
     The commands for the catalog work on the AWS account in the environment, as every AWS tool finds it. That may be
     the embedded one of a running `sluice serve`: see its `--admin-env-out`.
 
-    With `--json` a command prints one JSON document on stdout, and `{"error": "…"}` there if it fails.
+    With `--json` a command prints one JSON document on stdout, and `{"error": "…"}` there if it fails. (`explain` has a
+    hint behind `--json`, so there it is `--output json`.)
 
     Exit codes: 0 done, 1 failed, 2 wrong usage.
     """
-    context.obj = Account(catalog_table, region, endpoint_url, aws_profile)
+    context.obj = account.Account(catalog_table, region, endpoint_url, aws_profile)
 
 
 def run(arguments: Sequence[str]) -> int:
     """Run a command line; the exit code."""
-    output = Output(as_json="--json" in arguments)
+    output = Output(as_json=_wants_json(arguments))
     try:
         app(args=list(arguments), prog_name="sluice")
     except SystemExit as end:
@@ -92,12 +95,28 @@ def run(arguments: Sequence[str]) -> int:
     except CatalogError as error:
         output.fail(error.message)
     except (BotoCoreError, ClientError) as error:
-        output.fail(explain(error))
+        output.fail(account.explain(error))
     except InvalidSettingError as error:
         output.fail(str(error))
     except OSError as error:
         output.fail(f"{error.filename or 'The output'} cannot be used: {error.strerror or error}.")
     return 1
+
+
+def _wants_json(arguments: Sequence[str]) -> bool:
+    if _command(arguments) == "explain":  # its `--json` is a hint
+        return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
+    return "--json" in arguments
+
+
+def _command(arguments: Sequence[str]) -> str | None:
+    rest = iter(arguments)
+    for argument in rest:
+        if not argument.startswith("-"):
+            return argument
+        if "=" not in argument:
+            next(rest, None)  # its value: before a command, all options have one but those that end at once
+    return None
 
 
 def main() -> None:

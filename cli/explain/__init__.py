@@ -1,0 +1,1 @@
+"""`sluice explain`: what becomes of a table's files when a query asks for some of them."""

@@ -1,0 +1,136 @@
+"""What becomes of each file of a snapshot in a query: left out, and by what; or kept, and how much is known of it.
+
+Files are judged by the code that answers queries, a batch at a time: what is told here is what a recipient gets.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import compress, repeat
+
+from cli.explain.columns import AskedColumns
+from core.delta.snapshot import AddBatch, Snapshot
+from core.pruning.columns import Columns, FileColumns
+from core.pruning.compiler import Note
+from core.pruning.files import BY_PARTITION, EVERY, SOME
+from core.pruning.predicate import IS_UNDECIDED, Predicate
+from core.sharing.call import Observed
+from core.sharing.selection import Selection
+
+
+class Fate(IntEnum):
+    """The verdicts of a predicate, and one more: a file is kept for want of knowledge."""
+
+    LEFT_OUT_BY_PARTITION = BY_PARTITION
+    LEFT_OUT_BY_STATISTICS = 0
+    EVERY_ROW_MATCHES = SOME | EVERY
+    SOME_ROW_MAY_MATCH = SOME
+    UNKNOWN = 8
+    """Statistics are missing that the predicate asks for, or no part of it can be used."""
+
+
+KEPT = (Fate.EVERY_ROW_MATCHES, Fate.SOME_ROW_MAY_MATCH, Fate.UNKNOWN)
+
+
+@dataclass(slots=True)
+class Count:
+    files: int = 0
+    bytes: int = 0
+    rows: int = 0
+    """Those that are not deleted, as far as files say how many they have."""
+    files_without_row_count: int = 0
+
+    def add(self, sizes: Iterable[int], rows: Iterable[int | None]) -> None:
+        for size, number in zip(sizes, rows, strict=True):
+            self.files += 1
+            self.bytes += size
+            self.rows += number or 0
+            self.files_without_row_count += number is None
+
+    def __add__(self, other: "Count") -> "Count":
+        return Count(
+            self.files + other.files,
+            self.bytes + other.bytes,
+            self.rows + other.rows,
+            self.files_without_row_count + other.files_without_row_count,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Funnel:
+    version: int
+    parts: tuple[Note, ...]
+    """Of the predicate, with what became of each."""
+    fates: Mapping[Fate, Count]
+    limited: Count | None
+    """What a limit leaves of the kept files."""
+
+    @property
+    def kept(self) -> Count:
+        return sum((self.fates[fate] for fate in KEPT), Count())
+
+    @property
+    def total(self) -> Count:
+        return sum(self.fates.values(), Count())
+
+    @property
+    def listed(self) -> Count:
+        """What a recipient gets."""
+        return self.kept if self.limited is None else self.limited
+
+
+def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], None]) -> Funnel:
+    """`progress` is told how many files have been looked at."""
+    fates = {fate: Count() for fate in Fate}
+    batches = _counted(snapshot.batches(), selection.predicate, fates, progress)
+    limited = None if selection.limit is None else _limited(batches, selection)
+    deque(batches, maxlen=0)  # those that a limit does not come to
+    return Funnel(snapshot.version, selection.predicate.notes if selection.predicate else (), fates, limited)
+
+
+def _counted(
+    batches: Iterable[AddBatch],
+    predicate: Predicate | None,
+    fates: Mapping[Fate, Count],
+    progress: Callable[[int], None],
+) -> Iterator[AddBatch]:
+    seen = 0
+    for batch in batches:
+        columns = AskedColumns(FileColumns(batch.partition_values, batch.stats))
+        found = _fates(predicate, columns) if predicate else bytes([Fate.EVERY_ROW_MATCHES]) * len(columns)
+        rows = _rows(batch, columns)
+        for fate, count in fates.items():
+            chosen = [each == fate for each in found]
+            count.add(compress(batch.sizes, chosen), compress(rows, chosen))
+        seen += len(columns)
+        progress(seen)
+        yield batch
+
+
+def _limited(batches: Iterable[AddBatch], selection: Selection) -> Count:
+    count = Count()
+    for kept in selection.kept(batches, Observed()):
+        files = kept.files
+        count.add(files.sizes, _rows(files, FileColumns(files.partition_values, files.stats)))
+    return count
+
+
+def _fates(predicate: Predicate, columns: AskedColumns) -> bytes:
+    fates = bytearray(predicate.evaluate(columns))
+    undecided = bytes(fates.translate(IS_UNDECIDED))
+    is_used = predicate.uses_partitions or predicate.uses_stats
+    unknown = columns.select(undecided).lack_statistics() if is_used else repeat(True)
+    for place, is_unknown in zip(compress(range(len(fates)), undecided), unknown, strict=False):
+        if is_unknown:
+            fates[place] = Fate.UNKNOWN
+    return bytes(fates)
+
+
+def _rows(batch: AddBatch, columns: Columns) -> list[int | None]:
+    """Of each file, how many rows are not deleted, if it says so."""
+    counts = zip(columns.num_records(), batch.deletion_vectors, strict=True)
+    return [
+        max(count - (vector.cardinality if vector else 0), 0) if type(count) is int else None
+        for count, vector in counts
+    ]

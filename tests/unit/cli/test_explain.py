@@ -1,0 +1,177 @@
+"""`sluice explain` as a provider or a script runs it."""
+
+import json
+
+import pytest
+
+from cli.account import Account
+from tests.unit.delta import builder
+
+TABLE = "sales.retail.orders"
+
+
+def file(number: int, p: str, low: int | None) -> builder.Action:
+    stats = {"numRecords": 10}
+    if low is not None:
+        stats |= {"minValues": {"id": low}, "maxValues": {"id": low + 9}, "nullCount": {"id": 0}}
+    return builder.add(f"{number}.parquet", p=p, size=1_000_000, stats=json.dumps(stats))
+
+
+COMMITS = [
+    builder.commit(builder.PROTOCOL, builder.metadata(), file(0, "a", 0), file(1, "a", 10)),
+    builder.commit(file(2, "a", 20), file(3, "a", None), file(4, "b", 0)),
+]
+
+
+def equal(name: str, value: str) -> str:
+    column = {"op": "column", "name": name, "valueType": "string"}
+    literal = {"op": "literal", "value": value, "valueType": "string"}
+    return json.dumps({"op": "equal", "children": [column, literal]})
+
+
+@pytest.fixture
+def explain(sluice, catalog, monkeypatch):
+    """The command on a table of five files, of which version 0 has the first two."""
+    monkeypatch.setenv("SLUICE_STORAGE_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
+    s3 = Account().client("s3")
+    s3.create_bucket(Bucket="warehouse", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
+    for version, commit in enumerate(COMMITS):
+        s3.put_object(Bucket="warehouse", Key=f"orders/{builder.name(version)}", Body=commit)
+    catalog.put_share("sales")
+    catalog.put_schema("sales", "retail")
+    catalog.put_table("sales", "retail", "orders", location="s3://warehouse/orders", history_shared=True)
+
+    def call(*arguments: str):
+        return sluice("explain", TABLE, *arguments)
+
+    return call
+
+
+def test_a_person_sees_where_the_files_went_and_what_the_predicate_was_good_for(explain):
+    result = explain("--where", "p = 'a' AND id < 15", "--where", "upper(p) = 'A'", "--limit", "5")
+
+    assert (result.code, result.err) == (0, "")
+    assert [line.rstrip() for line in result.out.splitlines()] == [
+        "sales.retail.orders at version 1",
+        "",
+        "                                              FILES   BYTES  ROWS",
+        "all                     ████████████████████      5  5.0 MB    50",
+        "left out by partition   ████                      1  1.0 MB    10",
+        "left out by statistics      ████                  1  1.0 MB    10",
+        "kept                            ████████████      3  3.0 MB    30",
+        "  every row matches                               0",
+        "  some row may match            ████████          2  2.0 MB    20",
+        "  unknown                               ████      1  1.0 MB    10",
+        "listed up to the limit          ████████████      3  3.0 MB    30",
+        "",
+        "✓  p = 'a'         by partition values",
+        "✓  id < 15         by statistics",
+        "!  UPPER(p) = 'A'  ignored: it is outside of the SQL that files are pruned by",
+        "",
+        "A query lists 3 of 5 files, and saves 2.0 MB of 5.0 MB (40 %).",
+        "→ Unknown: no statistics of a column in the predicate. Let a writer that collects them rewrite these files.",
+    ]
+
+
+def test_a_script_gets_the_same_in_exact_numbers(explain):
+    result = explain("--where", "id < 15", "--json", equal("p", "a"), "--limit", "10", "--output", "json")
+
+    def numbers(files: int) -> dict[str, int]:
+        return {"files": files, "bytes": files * 1_000_000, "rows": files * 10, "filesWithoutRowCount": 0}
+
+    assert (result.code, result.err) == (0, "")
+    assert result.json == {
+        "table": TABLE,
+        "version": 1,
+        "total": numbers(5),
+        "leftOutByPartition": numbers(1),
+        "leftOutByStatistics": numbers(1),
+        "kept": numbers(3),
+        "everyRowMatches": numbers(1),
+        "someRowMayMatch": numbers(1),
+        "unknown": numbers(1),
+        "listed": numbers(1),
+        "saved": {"files": 4, "bytes": 4_000_000},
+        "predicate": [
+            {"part": "id < 15", "usedBy": "statistics", "ignoredBecause": None},
+            {"part": "p = 'a'", "usedBy": "partition values", "ignoredBecause": None},
+        ],
+    }
+
+
+@pytest.mark.parametrize("hint", [("--where", "not ("), ("--json", "{"), ("--where", "\0"), ("--where", "gone = 1")])
+def test_a_hint_that_is_of_no_use_is_explained_and_no_error(explain, hint):
+    result = explain(*hint)
+
+    assert (result.code, result.err) == (0, "")
+    assert "ignored: " in result.out
+    assert "A query lists every file: 5, 5.0 MB." in result.out
+    assert "No part of the predicate can be used" in result.out
+
+
+def test_without_a_predicate_only_the_limit_is_shown(explain):
+    result = explain("--limit", "15")
+    assert "left out" not in result.out
+    assert "A query lists 2 of 5 files, and saves 3.0 MB of 5.0 MB (60 %)." in result.out
+
+
+def test_rows_are_a_least_number_where_files_do_not_count_them(explain):
+    key = f"orders/{builder.name(2)}"
+    Account().client("s3").put_object(Bucket="warehouse", Key=key, Body=builder.commit(builder.add("silent", size=0)))
+    assert "≥ 50" in explain().out
+
+
+def test_a_table_can_be_explained_as_it_was(explain):
+    assert explain("--version", "0", "--output", "json").json["total"]["files"] == 2
+    assert "after the latest available version 1" in explain("--at", "2999-01-01").err
+
+
+def test_history_that_is_not_shared_is_not_explained(explain, catalog):
+    catalog.put_table("sales", "retail", "orders", location="s3://warehouse/orders", history_shared=False)
+    result = explain("--version", "0")
+    assert (result.code, result.out) == (1, "")
+    assert "history sharing is not enabled" in result.err
+
+
+def test_only_one_version_can_be_asked_for(explain):
+    result = explain("--version", "0", "--at", "2025-01-01")
+    assert (result.code, result.out) == (2, "")
+    assert explain("--limit", "-1").code == 2
+
+
+@pytest.mark.parametrize("before", [(), ("--catalog", "sluice-catalog"), ("--region=eu-central-1",)])
+def test_json_as_a_hint_does_not_make_an_error_a_document(sluice, catalog, before):
+    command = (*before, "explain", "no.such.table", "--json", "{}")
+
+    for_a_person, for_a_script = sluice(*command), sluice(*command, "--output=json")
+
+    assert (for_a_person.code, for_a_person.out) == (1, "")
+    assert "does not exist" in for_a_person.err
+    assert (for_a_script.code, for_a_script.err) == (1, "")
+    assert set(for_a_script.json) == {"error"}
+
+
+def test_json_means_a_document_to_every_other_command_whatever_it_is_about(sluice, catalog):
+    assert set(sluice("share", "show", "explain", "--json").json) == {"error"}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"location": "s3://warehouse/nothing"}, "cannot be read: table files missing."),
+        ({"location": "s3://no-such-bucket/orders"}, "NoSuchBucket"),
+        ({"access_modes": ("dir",), "history_shared": True}, "shared by directory access only"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_told_in_one_sentence(explain, catalog, change, sentence):
+    catalog.put_table("sales", "retail", "orders", **{"location": "s3://warehouse/orders", **change})
+    result = explain("--where", "id = 1")
+    assert (result.code, result.out) == (1, "")
+    assert sentence in result.err
+
+
+def test_without_a_storage_role_it_says_where_to_set_one(explain, monkeypatch):
+    monkeypatch.delenv("SLUICE_STORAGE_ROLE_ARN")
+    result = explain()
+    assert result.code == 1
+    assert "set SLUICE_STORAGE_ROLE_ARN" in result.err
