@@ -14,7 +14,7 @@ def handle(call: Call) -> Response:
     capabilities = Capabilities.parse(call.request.headers)
     query = parse_query(call.request.body, async_query=capabilities.async_query)
     asked = Asked(capabilities, file_id_hash(call.request.headers), call.observed)
-    return answer_query(call.services.tables, access.require(), query, asked)
+    return answer_query(call.services.tables, access.require(), query, asked, access.table_tokens())
 
 
 lambda_handler = function("query_table", handle, opens_tables=True)

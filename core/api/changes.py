@@ -5,8 +5,9 @@ The checks and their texts are the reference server's: clients and their tests l
 
 from dataclasses import dataclass
 
-from core.api.query import MAX_FILES_NOT_POSITIVE
+from core.api.query import MAX_FILES_NOT_POSITIVE, MAX_PAGE_FILES
 from core.api.request import Request, whole_number
+from core.api.table_tokens import checksum
 from core.errors import InvalidParameterError
 
 
@@ -43,13 +44,30 @@ class ChangesRequest:
             page_token=query.get("pageToken"),
         )
 
+    @property
+    def purpose(self) -> str:
+        return "changes"
 
-def asked_max_files(request: Request) -> int | None:
-    """Checked before the table is looked for, as all else of a request's form is."""
+    @property
+    def checksum(self) -> str:
+        return checksum(
+            self.starting_version,
+            self.starting_timestamp,
+            self.ending_version,
+            self.ending_timestamp,
+            self.include_historical_metadata,
+            self.include_historical_protocol,
+        )
+
+
+def asked_page_size(request: Request) -> int | None:
+    """By `maxFiles`, which is checked before the table is looked for, unlike the rest of the request."""
     number = request.number("maxFiles")
-    if number is not None and number <= 0:
+    if number is None:
+        return None
+    if number <= 0:
         raise InvalidParameterError(MAX_FILES_NOT_POSITIVE)
-    return number
+    return min(number, MAX_PAGE_FILES)
 
 
 def _version(request: Request, name: str) -> int | None:

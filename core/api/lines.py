@@ -107,8 +107,12 @@ def delta_file_line(
     return dump_line({"file": file})
 
 
-def end_stream_line(*, min_url_expiration_timestamp: int | None) -> bytes:
-    action: dict[str, Any] = {}
-    if min_url_expiration_timestamp is not None:
-        action["minUrlExpirationTimestamp"] = min_url_expiration_timestamp
-    return dump_line({"endStreamAction": action})
+def end_stream_line(
+    *, refresh_token: str | None, next_page_token: str | None, min_url_expiration_timestamp: int | None
+) -> bytes:
+    action = {
+        "refreshToken": refresh_token,
+        "nextPageToken": next_page_token,
+        "minUrlExpirationTimestamp": min_url_expiration_timestamp,
+    }
+    return dump_line({"endStreamAction": {name: value for name, value in action.items() if value is not None}})

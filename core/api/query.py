@@ -6,9 +6,11 @@ The checks, their order and their texts are the reference server's: clients and 
 from dataclasses import dataclass
 
 from core.api.body import INT32_MAX, Body
+from core.api.table_tokens import checksum
 from core.errors import InvalidParameterError
 
 MAX_FILES_NOT_POSITIVE = "maxFiles must be positive."
+MAX_PAGE_FILES = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,27 @@ class QueryRequest:
     def travels(self) -> bool:
         """Whether it asks for anything but the latest version, which needs history sharing."""
         return any(value is not None for value in (self.version, self.timestamp, self.starting_version))
+
+    @property
+    def page_size(self) -> int | None:
+        return None if self.max_files is None else min(self.max_files, MAX_PAGE_FILES)
+
+    @property
+    def purpose(self) -> str:
+        return "query"
+
+    @property
+    def checksum(self) -> str:
+        return checksum(
+            self.predicate_hints,
+            self.json_predicate_hints,
+            self.limit_hint,
+            self.version,
+            self.timestamp,
+            self.starting_version,
+            self.ending_version,
+            self.include_historical_protocol,
+        )
 
 
 def parse_query(body: bytes, *, async_query: bool) -> QueryRequest:
@@ -81,12 +104,6 @@ def _check(query: QueryRequest, *, async_query: bool) -> None:
     for broken, message in rules:
         if broken:
             raise InvalidParameterError(message)
-
-
-def refuse_page_token(token: str | None) -> None:
-    """None is handed out yet, so any is somebody else's."""
-    if token is not None:
-        raise InvalidParameterError(f"Error decoding the page token: {token[:100]}.")
 
 
 def _negative(number: int | None) -> bool:

@@ -16,7 +16,7 @@ token, share and table answers whether a table may be read.
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from core.api.paging import SigningKey
+from core.api.tokens import SigningKey
 from core.catalog import names
 from core.catalog.model import Grant, Recipient, Schema, Share, Table, Token
 

@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from core.api.paging import Cursor, Listing, Page, PageTokens, Scope
+from core.api.paging import Cursor, Listing, Page
+from core.api.table_tokens import TableTokens
+from core.api.tokens import Scope, SignedTokens
 from core.catalog import items, names
 from core.catalog.cache import TtlCache
 from core.catalog.items import Item, Key
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CACHED_ITEMS = 2000
-# Shorter than core.api.paging.SETTLING_SECONDS: a key signs only when every process knows it.
+# Shorter than core.api.tokens.SETTLING_SECONDS: a key signs only when every process knows it.
 SIGNING_KEYS_SECONDS = 300
 
 UNAUTHENTICATED = "A valid bearer token is needed. If yours has expired, please ask your share provider for a new one."
@@ -55,6 +57,7 @@ class TableAccess:
     caller: Caller
     requested: str
     table: Table | None
+    tokens: SignedTokens
 
     def require(self) -> Table:
         if self.table is None:
@@ -63,6 +66,9 @@ class TableAccess:
                 "please contact your share provider for further information."
             )
         return self.table
+
+    def table_tokens(self) -> TableTokens:
+        return TableTokens(self.tokens, self.caller.id, self.require().id)
 
 
 class Catalog:
@@ -92,10 +98,10 @@ class Catalog:
 
     def find_table(self, bearer_token: str | None, share: str, schema: str, table: str) -> TableAccess:
         share_key, table_key = items.share_key(share), items.table_key(share, schema, table)
-        caller, found = self._enter(bearer_token, share_key, table_key)
+        caller, found = self._enter(bearer_token, share_key, table_key, items.SIGNING_KEYS)
         granted, item = _granted(caller, found.get(share_key)), found.get(table_key)
         readable = items.to_table(item) if granted and item and item["share_id"] == granted.id else None
-        return TableAccess(caller, f"{share}/{schema}/{table}", readable)
+        return TableAccess(caller, f"{share}/{schema}/{table}", readable, self._tokens(found))
 
     def list_shares(self, bearer_token: str | None, page: Page) -> Listing[Share]:
         """Grants of shares that are gone are skipped: such a page has fewer entries than were asked for."""
@@ -135,7 +141,10 @@ class Catalog:
         return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), found
 
     def _cursor(self, page: Page, scope: Scope, found: Mapping[Key, Item]) -> Cursor:
-        return Cursor(page, scope, PageTokens(items.to_signing_keys(found[items.SIGNING_KEYS])), self._now())
+        return Cursor(page, scope, self._tokens(found))
+
+    def _tokens(self, found: Mapping[Key, Item]) -> SignedTokens:
+        return SignedTokens(items.to_signing_keys(found[items.SIGNING_KEYS]), self._now())
 
     def _children(
         self, caller: Caller, share: Share, prefix: str, cursor: Cursor, to_entry: Callable[[Item], T]

@@ -146,6 +146,8 @@ class Snapshot:
     """How many of the live files have one."""
     batches: Callable[[], Iterator[AddBatch]]
     """The live files, some thousands at a time."""
+    origin: str = ""
+    """From where its log was read. A version has its files in one order wherever it is read from the same origin."""
 
     def adds(self) -> Iterator[Add]:
         """The live files, one by one."""

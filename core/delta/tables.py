@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from core.delta.history import History, check_commits, check_version
-from core.delta.log.files import Log, LogSegment, later_log, latest_log, whole_log
+from core.delta.log.files import Log, LogSegment, later_log, latest_log, origin_version, whole_log
 from core.delta.snapshot import Commit, Snapshot
 from core.errors import TableFilesError
 from core.storage.session import StorageSession
@@ -98,9 +98,38 @@ class DeltaTables:
             latest = known.latest = _advance(known.latest, storage, log, log.version)
             return latest.snapshot
 
-        snapshot = self._twice(known, read)
-        self._make_room()
-        return snapshot
+        return self._twice(known, read)
+
+    def snapshot_to_page(self, storage: StorageSession, snapshot: Snapshot) -> Snapshot:
+        """The same version, read from its newest checkpoint: what it was read from may be cleaned up by now."""
+        known, version = self._known(storage), snapshot.version
+
+        def read() -> Snapshot:
+            segment = self._log_back_to(known, storage, version).segment(version)
+            if segment.origin == snapshot.origin:
+                return snapshot
+            replayed = _read(storage, segment)
+            if known.latest and known.latest.segment.version == version:
+                known.latest = replayed
+            else:
+                known.travelled = replayed
+            return replayed.snapshot
+
+        return self._twice(known, read)
+
+    def snapshot_from(self, storage: StorageSession, origin: str, version: int) -> Snapshot:
+        """A version with its files in the order that they had when it was read from `origin`."""
+        known = self._known(storage)
+
+        def read() -> Snapshot:
+            log = self._log_back_to(known, storage, origin_version(origin))
+            for kept in (known.latest, known.travelled):
+                if kept and _is_at(kept, log, version) and kept.segment.origin == origin:
+                    return kept.snapshot
+            travelled = known.travelled = _read(storage, log.segment_from(origin, version))
+            return travelled.snapshot
+
+        return self._twice(known, read)
 
     def version_at_or_before(self, storage: StorageSession, timestamp_ms: int) -> int:
         known = self._known(storage)
@@ -124,12 +153,14 @@ class DeltaTables:
         """What was listed is gone, if the log was cleaned up since: then it is looked at anew, once."""
         with known.lock:
             try:
-                return read()
+                found = read()
             except TableFilesError:
                 if known.log is None:
                     raise
                 known.forget()
-                return read()
+                found = read()
+        self._make_room()
+        return found
 
     def _known(self, storage: StorageSession) -> _Known:
         key, reader = storage.location.uri, storage.credentials.access_key_id
@@ -202,10 +233,14 @@ class DeltaTables:
         log = self._log_back_to(known, storage, version)
         check_version(log, version)
         latest = known.latest
-        if latest and latest.segment.version == version and latest.segment.tip == log.file(version):
+        if latest and _is_at(latest, log, version):
             return latest
         travelled = known.travelled = _advance(known.travelled, storage, log, version)
         return travelled
+
+
+def _is_at(replayed: "Replayed", log: Log, version: int) -> bool:
+    return replayed.segment.version == version and replayed.segment.tip == log.file(version)
 
 
 def _forgetting(known: _Known, commits: Iterator[Commit]) -> Iterator[Commit]:
@@ -222,7 +257,7 @@ def _advance(base: "Replayed | None", storage: StorageSession, log: Log, version
         return _read(storage, log.segment(version))
     if base.segment.version == version:
         return base
-    return _read(storage, log.segment(version, base_version=base.segment.version), base)
+    return _read(storage, log.segment(version, base=base.segment), base)
 
 
 def _leads_to(base: "Replayed", log: Log, version: int) -> bool:

@@ -10,11 +10,11 @@ from typing import Literal as OneOf
 from typing import TypeAlias
 
 from core.pruning.evaluate import (
+    Comparisons,
     Node,
     always,
     ask,
     columns_comparison,
-    comparison,
     conjunction,
     disjunction,
     is_null,
@@ -160,15 +160,15 @@ class Compiler:
         if literal.kind == "null":
             self._used(Comparison(operator, column, literal))
             return always(None)
-        range_ = self._range(column, field, literal)
+        range_ = self._range(column, field, literal, operator)
         self._used(column if literal is TRUE else Comparison(operator, column, literal), field)
-        return ask(field, comparison(operator, range_))
+        return Comparisons(field, ((operator, range_),))
 
     def _null_safe_equal(self, column: Column, literal: Literal) -> Node:
         field = self._field(column)
         range_ = self._range(column, field, literal)
         self._used(NullSafeEqual(column, literal), field)
-        return conjunction([negation(ask(field, is_null)), ask(field, comparison("=", range_))])
+        return conjunction([negation(ask(field, is_null)), Comparisons(field, (("=", range_),))])
 
     def _columns_comparison(self, operator: Operator, left: Column, right: Column) -> Node:
         fields = self._field(left), self._field(right)
@@ -206,13 +206,13 @@ class Compiler:
             raise _IgnoredError(f"the column is of type {field.type}, not {column.declared}")
         return field
 
-    def _range(self, column: Column, field: Field, literal: Literal) -> Range:
+    def _range(self, column: Column, field: Field, literal: Literal, operator: Operator = "=") -> Range:
         if field.type.name not in ORDERED:
             raise _IgnoredError(f"nothing is known of the order of type {field.type}")
         as_string = is_partition_value(column.path) and not column.cast and literal.kind == "string"
         if as_string and field.type.name != "string":
             raise _IgnoredError("a partition value without a CAST is compared as a string")
-        range_ = literal_range(literal, field.type, column.cast)
+        range_ = literal_range(literal, field.type, column.cast, operator)
         if range_ is None:
             raise _IgnoredError(f"{literal} cannot be compared with a column of type {field.type} without a doubt")
         return range_

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate
-from operator import le, lt, ne
+from operator import and_, le, lt, ne, or_
 from typing import Any, NamedTuple, TypeAlias
 
 from core.pruning.columns import Columns
@@ -66,6 +66,7 @@ class Batch:
         return (lows, highs), (plane(values), plane(nulls))
 
 
+Compared: TypeAlias = tuple[Operator, Range]
 Node: TypeAlias = Callable[[Batch], Truths]
 Test: TypeAlias = Callable[[PartitionColumn | StatsColumn], Truths]
 """A question about one column."""
@@ -98,7 +99,15 @@ def negation(operand: Node) -> Node:
 
 
 def conjunction(operands: Iterable[Node]) -> Node:
-    parts = tuple(operands)
+    """Comparisons of the same column are one question: NaN is greater than 5, but it is not less than 9 too."""
+    of_columns: dict[Field, list[Compared]] = {}
+    parts: list[Node] = []
+    for operand in operands:
+        if isinstance(operand, Comparisons):
+            of_columns.setdefault(operand.field, []).extend(operand.compared)
+        else:
+            parts.append(operand)
+    parts += [Comparisons(field, tuple(compared)) for field, compared in of_columns.items()]
 
     def node(batch: Batch) -> Truths:
         return reduce(_and, [part(batch) for part in parts])
@@ -138,16 +147,30 @@ def is_null(column: PartitionColumn | StatsColumn) -> Truths:
     return Truths(nulls, values, 0)
 
 
-def comparison(operator: Operator, range_: Range) -> Test:
-    """A column with a literal, which may be anything in its range."""
-    low, high = range_
-    of_nan = _compare(operator, ([TOP], [TOP]), ([low], [high]))
+class Comparisons:
+    """A node: a column compared with literals, each of which may be anything in its range. All of it must hold."""
 
-    def test(column: PartitionColumn | StatsColumn) -> Truths:
+    def __init__(self, field: Field, compared: tuple[Compared, ...]) -> None:
+        self.field = field
+        self.compared = compared
+        of_nan = [_compare(operator, ([TOP], [TOP]), ([low], [high])) for operator, (low, high) in compared]
+        self._of_nan = _all_hold(of_nan)
+        self._node = ask(field, self._test)
+
+    def __call__(self, batch: Batch) -> Truths:
+        return self._node(batch)
+
+    def _test(self, column: PartitionColumn | StatsColumn) -> Truths:
         size = len(column.bounds[0])
-        return _of_values(column, _compare(operator, column.bounds, ([low] * size, [high] * size)), of_nan)
+        truths = [
+            _compare(operator, column.bounds, ([low] * size, [high] * size)) for operator, (low, high) in self.compared
+        ]
+        return _of_values(column, _all_hold(truths), self._of_nan)
 
-    return test
+
+def _all_hold(truths: Sequence[tuple[Plane, Plane]]) -> tuple[Plane, Plane]:
+    """Of values, which are true or false, but never null."""
+    return reduce(and_, [true for true, _ in truths]), reduce(or_, [false for _, false in truths])
 
 
 def membership(ranges: Sequence[Range]) -> Test:

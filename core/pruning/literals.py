@@ -6,12 +6,12 @@ type has no range.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any, TypeAlias
 
-from core.pruning.expressions import Literal, LiteralKind
+from core.pruning.expressions import Literal, LiteralKind, Operator
 from core.pruning.schema import INTEGER_BITS, DataType
 from core.pruning.values import (
     DAY,
@@ -35,24 +35,40 @@ EXACT_DOUBLES = 2.0**53
 # No decimal is as large, and twice as much is still a double.
 LARGE_DOUBLES = 1e300
 MAX_PRECISION = 38
+# Of the decimal that Spark makes of a long.
+LONG_DIGITS = 20
 DATE, DOUBLE = DataType("date"), DataType("double")
 TIMES = frozenset({"timestamp", "timestamp_ntz"})
 
 
-def literal_range(literal: Literal, column_type: DataType, cast: DataType | None = None) -> Range | None:
+def literal_range(literal: Literal, column_type: DataType, cast: DataType | None, operator: Operator) -> Range | None:
     """The range that a column is compared with; `cast` is what the hint casts the column to."""
     if cast == DATE and column_type.name in TIMES:
-        day = cast_literal(literal, DATE) if literal.kind in ("date", "string") else None
-        zones = ZONES if column_type.name == "timestamp" else 0
-        return (day.value * DAY - zones, (day.value + 1) * DAY - 1 + zones) if day else None
+        return _times_of_day(literal, column_type, operator)
     if cast and not (keeps_values(column_type, cast) and _is_exact_beside(cast, literal)):
         return None
     if literal.kind == "string" and column_type.name != "string":  # Spark casts it
-        typed = cast_literal(literal, DOUBLE if column_type.name == "decimal" else column_type)
+        typed = cast_literal(literal, column_type)
+        if typed and column_type.name == "decimal":  # to the decimal if that has no scale, and else both to doubles
+            typed = cast_literal(literal, DOUBLE)
         if typed is None:
             return None
         literal = typed
     return RANGES[column_type.name](literal, column_type)
+
+
+def _times_of_day(literal: Literal, column_type: DataType, operator: Operator) -> Range | None:
+    """A time is before a day if it is before the first of its times, and after a day if after the last."""
+    day = cast_literal(literal, DATE) if literal.kind in ("date", "string") else None
+    if day is None:
+        return None
+    first, last = day.value * DAY, (day.value + 1) * DAY - 1
+    if operator in ("<", ">="):
+        last = first
+    elif operator in ("<=", ">"):
+        first = last
+    zones = ZONES if column_type.name == "timestamp" else 0
+    return first - zones, last + zones
 
 
 def keeps_nulls(column_type: DataType, cast: DataType) -> bool:
@@ -76,8 +92,10 @@ def _boolean_range(literal: Literal, _: DataType) -> Range | None:
     return (literal.value, literal.value) if literal.kind == "boolean" else None
 
 
-def _integer_range(literal: Literal, _: DataType) -> Range | None:
+def _integer_range(literal: Literal, column_type: DataType) -> Range | None:
     match literal.kind:
+        case "decimal" if not _is_exact_beside(column_type, literal):
+            return None
         case "double" if literal.value is not TOP and abs(literal.value) >= EXACT_DOUBLES:
             return _around(literal.value)
         case "integer" | "decimal" if not LEAST_LONG <= literal.value <= GREATEST_LONG:
@@ -118,11 +136,27 @@ def _decimal_range(literal: Literal, column_type: DataType) -> Range | None:
 
 
 def _is_exact_beside(data_type: DataType, literal: Literal) -> bool:
-    """Whether there is a decimal type for both. If not, Spark rounds one of them, or has null."""
-    if data_type.name != "decimal" or literal.kind not in ("integer", "decimal"):
-        return True
+    if data_type.name == "decimal" and literal.kind == "string":
+        return False
+    if data_type.name == "decimal" and literal.kind in ("integer", "decimal"):
+        return have_one_type([literal], (data_type.precision - data_type.scale, data_type.scale))
+    if data_type.name in INTEGER_BITS and literal.kind == "decimal":
+        return have_one_type([literal], (LONG_DIGITS, 0))
+    return True
+
+
+def have_one_type(literals: Iterable[Literal], *digits: tuple[int, int]) -> bool:
+    """Whether there is a decimal type for all of these numbers, and for so many digits before and after the point.
+
+    If not, Spark rounds some of them, or has null.
+    """
+    of_all = [*digits, *map(_digits_in_spark, literals)]
+    return max(whole for whole, _ in of_all) + max(scale for _, scale in of_all) <= MAX_PRECISION
+
+
+def _digits_in_spark(literal: Literal) -> tuple[int, int]:
     whole, scale = _digits(Decimal(literal.value))
-    return max(whole, data_type.precision - data_type.scale) + max(scale, data_type.scale) <= MAX_PRECISION
+    return (max(whole, LONG_DIGITS) if literal.kind == "integer" else whole), scale
 
 
 def _among_whole_numbers(value: Fraction) -> int | Decimal:
@@ -188,9 +222,10 @@ RANGES: dict[str, Callable[[Literal, DataType], Range | None]] = {
 
 
 def cast_literal(literal: Literal, to: DataType) -> Literal | None:
-    """The literal after a CAST; None where that is not exactly one value."""
-    if literal.kind == "null":
-        return literal
+    """The literal after a CAST; None where that is not exactly one value.
+
+    A null with a type is none: Spark may cast the column beside it to that type, which makes nulls of other values.
+    """
     kind, cast = CASTS.get(to.name, (None, None))
     value = cast(literal, to) if cast else None
     return None if kind is None or value is None else Literal(kind, value, literal.text)

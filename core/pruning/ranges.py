@@ -52,6 +52,8 @@ EVERYTHING: dict[str, Range] = {
 NOTHING_KNOWN: Range = (-math.inf, TOP)
 # Spark cuts strings to 32 characters, deltalake to 64 bytes, and both see to it that a maximum stays one. Others cut.
 CUT_BYTES = 32
+# To Delta the one is null, and to Hive the other; but deltalake writes an empty string so, and reads it back as one.
+NULL_STRINGS = frozenset({"", "__HIVE_DEFAULT_PARTITION__"})
 # Writers compute a decimal's bounds in a few steps of doubles, each of which is off by 2 ** -53 of the value.
 DOUBLE_ERROR = 2**-49
 # Since 1973: before 1970, a cut may be towards either side; and zones were seconds off, which no writer writes.
@@ -111,6 +113,8 @@ def _partition_range(text: str | Absent | None, data_type: DataType) -> tuple[An
     low, high = EVERYTHING.get(data_type.name, NOTHING_KNOWN)
     if isinstance(text, Absent):
         return low, high, True, True
+    if data_type.name == "string" and text in NULL_STRINGS:
+        return text, text, True, True
     if not text:  # Delta: an empty text is null, whatever the type
         return low, high, False, True
     if data_type.name not in EXACT:
@@ -176,8 +180,7 @@ def _at_once(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any
     if kinds == {PLAIN.get(name)} and not field.was_float:
         return raws
     if name == "string" and kinds == {str}:
-        longest = max(map(len, raws))
-        return raws if longest < CUT_BYTES // 4 or (longest < CUT_BYTES and "".join(raws).isascii()) else None
+        return raws if max(map(len, raws)) < CUT_BYTES and "".join(raws).isascii() else None
     if name == "decimal" and kinds <= {int, float}:
         unit = 10**field.type.scale
         return [round(raw * unit) for raw in raws] if max(map(abs, raws)) * unit < 1 / DOUBLE_ERROR / 2 else None
@@ -187,8 +190,9 @@ def _at_once(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any
 
 
 def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] | None:
-    epoch, cuts = EPOCHS[name]
-    if not set(map(len, raws)) <= cuts.keys():
+    epoch = EPOCHS[name]
+    lengths = [len(raw) - (1 if raw[-1:] == "Z" else 6) for raw in raws] if epoch.tzinfo else list(map(len, raws))
+    if not CUTS.keys() >= set(lengths):
         return None
     try:
         gaps = [time - epoch for time in map(datetime.fromisoformat, raws)]
@@ -197,18 +201,19 @@ def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] |
     times = [(gap.days * 86_400 + gap.seconds) * SECOND + gap.microseconds for gap in gaps]
     if min(times) < MODERN_TIMES:
         return None
-    return [time + cuts[len(raw)] for time, raw in zip(times, raws, strict=True)] if side else times
+    return [time + (CUTS[length] or _cut(time)) for time, length in zip(times, lengths, strict=True)] if side else times
+
+
+def _cut(time: int) -> int:
+    """What a text of microseconds may lack: some writers cut to milliseconds, and write three zeros after them."""
+    return 0 if time % 1000 else 999
 
 
 PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
-# By the length of the text, what its last digit may have cut off: of 2024-01-01T00:00:00.000Z less than a millisecond.
-EPOCHS = {
-    "timestamp": (
-        datetime(1970, 1, 1, tzinfo=UTC),
-        {20: 999_999, 24: 999, 27: 0, 25: 999_999, 29: 999, 32: 0},
-    ),
-    "timestamp_ntz": (datetime(1970, 1, 1), {19: 999_999, 23: 999, 26: 0}),  # noqa: DTZ001
-}
+EPOCHS = {"timestamp": datetime(1970, 1, 1, tzinfo=UTC), "timestamp_ntz": datetime(1970, 1, 1)}  # noqa: DTZ001
+# By the length of a text without its zone, what its last digit may have cut off: of 2024-01-01T00:00:00.000 less than
+# a millisecond.
+CUTS = {19: 999_999, 23: 999, 26: 0}
 
 
 def _integer_bound(raw: JsonValue, _: Field) -> Range | None:
@@ -243,10 +248,11 @@ def _decimal_bound(raw: JsonValue, field: Field) -> Range | None:
 def _string_bound(raw: JsonValue, _: Field) -> Range | None:
     if type(raw) is not str:
         return None
-    if len(raw.encode(errors="surrogatepass")) < CUT_BYTES:
+    if len(raw.encode(errors="surrogatepass")) < CUT_BYTES and not raw.endswith("\ufffd"):
         return raw, raw
-    # A cut through a character may have left a replacement character, and older Sparks put one at the end of a maximum.
-    prefix = raw.rstrip("\ufffd")
+    # Older Sparks put a replacement character at the end of a maximum. A cut through a character left another, or a
+    # question mark.
+    prefix = raw.rstrip("?\ufffd")
     return prefix, after_all_with_prefix(prefix)
 
 
@@ -259,7 +265,7 @@ def _time_bound(raw: JsonValue, field: Field) -> Range | None:
     if moment is None:
         return None
     low, high = _times(moment, field.type)
-    cut = moment.unit - 1
+    cut = moment.unit - 1 or _cut(moment.wall)
     if low >= MODERN_TIMES:
         return low, high + cut
     cut += MINUTE if moment.offset else 0

@@ -17,6 +17,9 @@ ORDERED = frozenset({*INTEGER_BITS, *DATES_AND_TIMES, "boolean", "float", "doubl
 UNORDERED = frozenset({"binary", "char", "collated string"})
 DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
+# A column's type as it was declared, where that has a char or a varchar in it: char(3), or struct<a:char(3)>.
+DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+CHAR = re.compile(r"\bchar\(")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +68,21 @@ class Schema:
     def _search(self, path: tuple[str, ...]) -> list[Field]:
         if is_partition_value(path) and not _named(self._root, path[0]):
             return [field for field in self._search(path[1:]) if field.in_partitions]
-        found: list[tuple[tuple[str, ...], Mapping[str, Any]]] = [((), {"type": self._root})]
+        found: list[tuple[tuple[str, ...], Mapping[str, Any], bool]] = [((), {"type": self._root}, False)]
         for name in path:
             found = [
-                ((*physical, self._physical_name(field)), field)
-                for physical, parent in found
+                ((*physical, self._physical_name(field)), field, has_char or _has_char(field))
+                for physical, parent, has_char in found
                 for field in _named(parent["type"], name)
             ]
         return [
             Field(
                 path=physical,
-                type=_type_of(field),
+                type=_type_of(field, has_char=has_char),
                 in_partitions=len(path) == 1 and field["name"] in self._partition_columns,
                 was_float=_was_float(field),
             )
-            for physical, field in found
+            for physical, field, has_char in found
         ]
 
     def _physical_name(self, field: Mapping[str, Any]) -> str:
@@ -109,7 +112,11 @@ def _metadata(field: Mapping[str, Any]) -> Mapping[str, Any]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _type_of(field: Mapping[str, Any]) -> DataType:
+def _has_char(field: Mapping[str, Any]) -> bool:
+    return bool(CHAR.search(str(_metadata(field).get(DECLARED_TYPE))))
+
+
+def _type_of(field: Mapping[str, Any], *, has_char: bool) -> DataType:
     name, metadata = field["type"], _metadata(field)
     if not isinstance(name, str):
         return DataType("nested")
@@ -119,7 +126,7 @@ def _type_of(field: Mapping[str, Any]) -> DataType:
         if name != "string" or "__COLLATIONS" in metadata:
             return DataType("collated string")
         # Values are padded to the length of a char, and compared with padded literals.
-        if str(metadata.get("__CHAR_VARCHAR_TYPE_STRING", "varchar")).startswith("char"):
+        if has_char:
             return DataType("char")
     return DataType(name)
 

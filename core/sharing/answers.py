@@ -5,9 +5,9 @@ The lines of files are the hot path: their actions come as plain tuples and go o
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import core.delta.reader  # noqa: F401 - brings the Parquet reader while Lambda starts the function, not in a request
 from core.api import lines
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 # With these a reader looks for times inside of commits, of which clients get none: they have each file's timestamp.
 NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
+
+
+PagedLines: TypeAlias = Generator[bytes, None, str | None]
+"""The lines of a page, which end with the token of the next one if there is one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +95,8 @@ class TableAnswer(ABC):
                 ) from error
         return values or {}, size
 
-    def response(self, version: int, body: Iterable[bytes], *, ends: bool = False, echoes: bool = True) -> Response:
-        """`ends`: whether an endStreamAction is due. `echoes`: whether this route knows of the capability at all."""
+    def response(self, version: int, body: Iterable[bytes], *, echoes: bool = True) -> Response:
+        """`echoes`: whether this route knows of an endStreamAction at all."""
         echo = echoes and self._asked.capabilities.include_end_stream_action
         headers = {
             VERSION_HEADER: str(version),
@@ -100,12 +104,17 @@ class TableAnswer(ABC):
         }
         if self._asked.file_id_hash is not None:
             headers[FILE_ID_HASH_HEADER] = self._asked.file_id_hash
-        return ndjson_response(self._ended(body) if ends or echo else body, headers=headers)
+        return ndjson_response(body, headers=headers)
 
-    def _ended(self, body: Iterable[bytes]) -> Iterator[bytes]:
-        yield from body
-        expires_at = self._expires_at if self._observed.files_listed else None
-        yield lines.end_stream_line(min_url_expiration_timestamp=expires_at)
+    def ended(self, body: PagedLines, *, due: bool, refresh_token: str | None = None) -> Iterator[bytes]:
+        """The lines, and an endStreamAction after them if it is due: a client fails on one that it did not ask for."""
+        next_page_token = yield from body
+        if due or self._asked.capabilities.include_end_stream_action:
+            yield lines.end_stream_line(
+                refresh_token=refresh_token,
+                next_page_token=next_page_token,
+                min_url_expiration_timestamp=self._expires_at if self._observed.files_listed else None,
+            )
 
     def _beside(self, totals: Snapshot | None, version: int | None) -> dict[str, Any]:
         """What a metaData line says beyond the log's own action."""
@@ -172,7 +181,11 @@ class ParquetAnswer(TableAnswer):
 
 
 class DeltaAnswer(TableAnswer):
-    """The log's own actions, with URLs for paths."""
+    """The log's own actions, with URLs for paths.
+
+    Only features and properties have an order of ours, because writers put them in any: a version that is read from a
+    checkpoint must give the same lines as from commits.
+    """
 
     response_format = DELTA
 
@@ -180,14 +193,14 @@ class DeltaAnswer(TableAnswer):
         return lines.delta_protocol_line(
             protocol.min_reader_version,
             protocol.min_writer_version,
-            protocol.reader_features,
-            protocol.writer_features,
+            sorted(protocol.reader_features),
+            sorted(protocol.writer_features),
             version,
         )
 
     def metadata_line(self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None) -> bytes:
         configuration = {
-            name: value for name, value in metadata.configuration.items() if not name.startswith(NOT_RELAYED)
+            name: value for name, value in sorted(metadata.configuration.items()) if not name.startswith(NOT_RELAYED)
         }
         action = _metadata_action(metadata) | {"configuration": configuration}
         return lines.delta_metadata_line(action, beside=self._beside(totals, version))
@@ -267,7 +280,7 @@ def _metadata_action(metadata: Metadata) -> dict[str, Any]:
         "id": metadata.id,
         "name": metadata.name,
         "description": metadata.description,
-        "format": {"provider": metadata.provider, "options": metadata.options},
+        "format": {"provider": metadata.provider, "options": dict(sorted(metadata.options.items()))},
         "schemaString": metadata.schema_string,
         "partitionColumns": metadata.partition_columns,
         "configuration": metadata.configuration,

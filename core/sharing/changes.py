@@ -5,17 +5,18 @@ other commit, all rows of an added file are inserts and all rows of a removed on
 """
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 from core.api.changes import ChangesRequest
-from core.api.query import refuse_page_token
 from core.api.response import Response
+from core.api.table_tokens import RangePage, TableTokens
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import Table
 from core.delta.history import AfterHistoryError, BeforeHistoryError, moment
 from core.delta.snapshot import Cdc, Commit, FileAction, Metadata
 from core.errors import InvalidParameterError
 from core.sharing.answers import CHANGE_FEED_PROPERTY, Asked
-from core.sharing.ranges import Range, answer_range, data_changes, last_snapshot
+from core.sharing.ranges import Range, answer_range, data_changes, last_snapshot, snapshot_before
 from core.sharing.tables import SharedTables, require_urls
 from core.storage.session import StorageSession
 
@@ -27,30 +28,43 @@ def require_change_feed(table: Table) -> None:
 
 
 def answer_changes(
-    tables: SharedTables, table: Table, changes: ChangesRequest, asked: Asked, *, ends: bool
+    tables: SharedTables,
+    table: Table,
+    changes: ChangesRequest,
+    asked: Asked,
+    tokens: TableTokens,
+    *,
+    page_size: int | None,
 ) -> Response:
-    refuse_page_token(changes.page_token)
     storage = tables.open(table)
-    start, end = _range(tables, table, storage, changes)
-    first = tables.delta.snapshot(storage, version=start)
-    _require_recorded(first.metadata, start, (start, end))
-    if changes.include_historical_metadata:
-        head, last = first, last_snapshot(tables, storage, asked, first, end)
+    if changes.page_token is None:
+        page = _first_page(tables, table, storage, changes)
     else:
-        head = last = tables.delta.snapshot(storage)
+        page = RangePage(*tokens.read_page(changes, changes.page_token))
+        _require_started(table, page.start)
+    first = tables.delta.snapshot(storage, version=page.start)
+    _require_recorded(first.metadata, page.start, page)
+    before = snapshot_before(tables, storage, first, page)
+    if changes.include_historical_metadata:
+        head, last = first, last_snapshot(tables, storage, asked, first, page.end)
+    else:
+        head = last = tables.delta.snapshot(storage, version=page.head)
     told = Range(
+        page,
         first,
         last,
         head,
+        before,
         with_metadata=changes.include_historical_metadata,
         with_protocol=changes.include_historical_protocol,
+        page_size=page_size,
     )
-    commits = _recorded(tables.delta.commits(storage, start, end), (start, end))
-    return answer_range(table, storage, asked, told, commits, _changes, ends=ends)
+    commits = _recorded(tables.delta.commits(storage, page.version, page.end), page)
+    return answer_range(table, storage, asked, told, commits, _changes, partial(tokens.issue_page, changes))
 
 
-def _range(tables: SharedTables, table: Table, storage: StorageSession, changes: ChangesRequest) -> tuple[int, int]:
-    """The first and the last version that are asked for, of those that there are."""
+def _first_page(tables: SharedTables, table: Table, storage: StorageSession, changes: ChangesRequest) -> RangePage:
+    """From the first to the last version that are asked for, of those that there are."""
     latest = tables.delta.latest_version(storage)
     start = changes.starting_version
     if start is None:
@@ -67,9 +81,13 @@ def _range(tables: SharedTables, table: Table, storage: StorageSession, changes:
         raise InvalidParameterError(
             f"CDF range from start {start} to end {end} was invalid. End cannot be before start."
         )
-    if start < table.start_version:
+    _require_started(table, start)
+    return RangePage(start, min(end, latest), None, version=start, files=0)
+
+
+def _require_started(table: Table, version: int) -> None:
+    if version < table.start_version:
         raise InvalidParameterError(f"You can only query table changes since version {table.start_version}.")
-    return start, min(end, latest)
 
 
 def _version_at_or_after(tables: SharedTables, table: Table, storage: StorageSession, text: str) -> int:
@@ -98,8 +116,7 @@ def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSe
 
 
 def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError:
-    if error.version < table.start_version:  # what came before is not told
-        return InvalidParameterError(f"You can only query table changes since version {table.start_version}.")
+    _require_started(table, error.version)  # what came before is not told
     edge = moment(error.edge_ms)
     return InvalidParameterError(
         f"The provided timestamp ({moment(error.timestamp_ms)}) is before the earliest version available to this "
@@ -107,18 +124,17 @@ def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError
     )
 
 
-def _recorded(commits: Iterable[Commit], asked: tuple[int, int]) -> Iterator[Commit]:
+def _recorded(commits: Iterable[Commit], page: RangePage) -> Iterator[Commit]:
     for commit in commits:
         if commit.metadata:
-            _require_recorded(commit.metadata, commit.version, asked)
+            _require_recorded(commit.metadata, commit.version, page)
         yield commit
 
 
-def _require_recorded(metadata: Metadata, version: int, asked: tuple[int, int]) -> None:
+def _require_recorded(metadata: Metadata, version: int, page: RangePage) -> None:
     if metadata.configuration.get(CHANGE_FEED_PROPERTY) != "true":
-        start, end = asked
         raise InvalidParameterError(
-            f"Error getting change data for range [{start}, {end}] as change data was not recorded "
+            f"Error getting change data for range [{page.start}, {page.end}] as change data was not recorded "
             f"for version [{version}]"
         )
 

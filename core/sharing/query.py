@@ -1,35 +1,66 @@
 """A query's answer: the files that a reader needs, each with a signed URL.
 
-Files are signed and written one after the other as the answer is read, so the first
-line is out before the last file is looked at.
+Files are signed and written one after the other as the answer is read, so the first line is out before the last file is
+looked at. All pages of an answer are of the version of its first, and so is a refreshed answer: whoever has the token
+may read that version, whether history is shared or not.
 """
 
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
 
-from core.api.query import QueryRequest, refuse_page_token
+from core.api.query import QueryRequest
 from core.api.response import Response
+from core.api.table_tokens import SnapshotPage, TableTokens
 from core.catalog.model import Table
 from core.delta.snapshot import Snapshot
 from core.errors import InvalidParameterError
-from core.sharing.answers import Asked, TableAnswer
-from core.sharing.call import Observed
+from core.sharing.answers import Asked, PagedLines, TableAnswer
 from core.sharing.metadata import begin_snapshot
 from core.sharing.ranges import answer_stream
-from core.sharing.selection import Selection
+from core.sharing.selection import START, Kept, Position, Selection
 from core.sharing.tables import SharedTables, require_history, require_started, require_urls
+from core.storage.session import StorageSession
 
 
-def answer_query(tables: SharedTables, table: Table, query: QueryRequest, asked: Asked) -> Response:
+def answer_query(
+    tables: SharedTables, table: Table, query: QueryRequest, asked: Asked, tokens: TableTokens
+) -> Response:
     _check_against(table, query)
     if query.starting_version is not None:
-        return answer_stream(tables, table, query, query.starting_version, asked)
+        return answer_stream(tables, table, query, query.starting_version, asked, tokens)
     storage = tables.open(table)
-    snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
+    snapshot, start = _begin(tables, table, storage, query, tokens)
     answer, head = begin_snapshot(table, storage, asked, snapshot)
     selection = Selection.of(query, snapshot.metadata)
     asked.observed.hints_ignored = selection.ignored_parts()
-    body = _lines(answer, head, snapshot, query, selection, asked.observed)
-    return answer.response(snapshot.version, body, ends=query.include_refresh_token or query.max_files is not None)
+    kept = selection.kept(snapshot.batches(), asked.observed, start)
+
+    def token_at(position: Position) -> str:
+        return tokens.issue_page(query, SnapshotPage(snapshot.version, snapshot.origin, *position))
+
+    body = answer.ended(
+        _lines(answer, head, snapshot, query, kept, start, token_at),
+        due=query.include_refresh_token or query.max_files is not None,
+        refresh_token=tokens.issue_refresh(snapshot.version) if query.include_refresh_token else None,
+    )
+    return answer.response(snapshot.version, body)
+
+
+def _begin(
+    tables: SharedTables, table: Table, storage: StorageSession, query: QueryRequest, tokens: TableTokens
+) -> tuple[Snapshot, Position]:
+    """What is asked for, and from where on."""
+    if query.page_token is not None:
+        page = SnapshotPage(*tokens.read_page(query, query.page_token))
+        require_started(table, page.version)
+        return tables.delta.snapshot_from(storage, page.origin, page.version), Position(page.place, page.rows)
+    if query.refresh_token is not None:
+        version = tokens.read_refresh(query.refresh_token)
+        require_started(table, version)
+        snapshot = tables.delta.snapshot(storage, version=version)
+    else:
+        snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
+    return snapshot if query.page_size is None else tables.delta.snapshot_to_page(storage, snapshot), START
 
 
 def _lines(
@@ -37,14 +68,23 @@ def _lines(
     head: bytes,
     snapshot: Snapshot,
     query: QueryRequest,
-    selection: Selection,
-    observed: Observed,
-) -> Iterator[bytes]:
+    coming: Iterator[Kept],
+    position: Position,
+    token_at: Callable[[Position], str],
+) -> PagedLines:
     yield head
     travels = query.version is not None or query.timestamp is not None
     version, timestamp = (snapshot.version, snapshot.timestamp) if travels else (None, None)
-    for kept in selection.kept(snapshot.batches(), observed):
-        yield from answer.file_lines(kept.files, version, timestamp)
+    left = query.page_size or sys.maxsize
+    for kept in coming:
+        told = kept if len(kept.places) <= left else kept.first(left)
+        yield from answer.file_lines(told.files, version, timestamp)
+        if told.places:
+            position = Position(told.places[-1], position.rows + sum(told.rows))
+        if told is not kept:
+            return token_at(position)
+        left -= len(told.places)
+    return None
 
 
 def _check_against(table: Table, query: QueryRequest) -> None:
@@ -57,6 +97,3 @@ def _check_against(table: Table, query: QueryRequest) -> None:
     start, end = query.starting_version, query.ending_version
     if start is not None and end is not None and start > end:
         raise InvalidParameterError(f"startingVersion({start}) must be smaller than or equal to endingVersion({end}).")
-    refuse_page_token(query.page_token)
-    if query.refresh_token is not None:  # none is handed out yet either
-        raise InvalidParameterError(f"Error decoding refresh token: {query.refresh_token[:100]}.")

@@ -67,10 +67,10 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     }
     admin_env = folder / "admin.env"
     with running_server(folder, shares, "--log-level", "INFO", "--admin-env-out", str(admin_env)) as server:
-        yield Served(server, people, events, many_files, _client_arguments(admin_env))
+        yield Served(server, people, events, many_files, client_arguments(admin_env))
 
 
-def _client_arguments(admin_env: Path) -> dict[str, str]:
+def client_arguments(admin_env: Path) -> dict[str, str]:
     """Of a boto client that may do everything in the server's AWS."""
     lines = admin_env.read_text().splitlines()
     exports = (shlex.split(line)[1].partition("=") for line in lines if line.startswith("export "))

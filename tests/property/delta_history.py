@@ -6,6 +6,7 @@ some kind, compacted, cleaned up, or with a hint that is wrong. The model knows 
 
 import json
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -95,27 +96,37 @@ def _added(size: int, partition: str | None, stats: str | None, dv: str | None, 
     return add("", size=size, p=partition, **more)
 
 
-ADDED = st.builds(
-    _added,
-    size=st.integers(0, 2**53),
-    partition=st.sampled_from(PARTITIONS),
-    stats=st.none() | st.builds(stats_text, st.integers(0, 9), st.sampled_from(["", "ü\u2028"])),
-    dv=st.none() | st.sampled_from(VECTORS),
-    tag=st.none() | st.sampled_from(["", "x"]),
-)
-STEPS = st.builds(
-    Step,
-    changes=st.dictionaries(
-        st.sampled_from(PATHS), st.builds(Change, added=st.none() | ADDED, add_first=st.booleans()), max_size=4
-    ),
-    operation=st.sampled_from(["WRITE", "WRITE", "OPTIMIZE", "UPDATE", "MERGE"]),
-    table_name=st.none() | st.sampled_from(["one", "two"]),
-    feed=st.sampled_from([True, True, True, False]),
-    other_protocol=st.booleans(),
-    looked_at=st.booleans(),
-    shapes=st.lists(st.sampled_from(SHAPES), max_size=2),
-    reach=st.integers(1, 4),
-)
+def step_strategy(
+    paths: list[str] = PATHS,
+    *,
+    changes: int = 4,
+    vectors: bool = True,
+    feeds: Sequence[bool] = (True, True, True, False),
+    shapes: Sequence[str] = SHAPES,
+) -> st.SearchStrategy[Step]:
+    added = st.builds(
+        _added,
+        size=st.integers(0, 2**53),
+        partition=st.sampled_from(PARTITIONS),
+        stats=st.none() | st.builds(stats_text, st.integers(0, 9), st.sampled_from(["", "ü\u2028"])),
+        dv=st.none() | st.sampled_from(VECTORS) if vectors else st.none(),
+        tag=st.none() | st.sampled_from(["", "x"]),
+    )
+    change = st.builds(Change, added=st.none() | added, add_first=st.booleans())
+    return st.builds(
+        Step,
+        changes=st.dictionaries(st.sampled_from(paths), change, max_size=changes),
+        operation=st.sampled_from(["WRITE", "WRITE", "OPTIMIZE", "UPDATE", "MERGE"]),
+        table_name=st.none() | st.sampled_from(["one", "two"]),
+        feed=st.sampled_from(feeds),
+        other_protocol=st.booleans(),
+        looked_at=st.booleans(),
+        shapes=st.lists(st.sampled_from(shapes), max_size=2),
+        reach=st.integers(1, 4),
+    )
+
+
+STEPS = step_strategy()
 
 
 class History:

@@ -29,6 +29,7 @@ from tests.unit.pruning.support import columns_of
 
 # A profile (`--hypothesis-profile=nightly`) may ask for more.
 EXAMPLES = max(300, settings().max_examples)
+YEAR_1973 = 94_694_400_000_000
 LEAVES = {"sql": sql_leaf, "json": json_leaf}
 
 
@@ -62,12 +63,22 @@ def outcomes_in(file: File, leaf: Leaf, zone: int) -> set[Truth]:
         return nulls | {*values}
     (operand,) = leaf.operands
     key = operand.key(zone)
-    may_be_nan = column.kind.name in ("float", "double") and column.place != "partition"
+    has_stats = column.place != "partition"
+    if has_stats and column.kind.name in ("timestamp", "timestamp_ntz"):
+        values += cut_off(values)
+    may_be_nan = has_stats and column.kind.name in ("float", "double")
     numbers = [operand.of_column(value, zone) for value in values if not (may_be_nan and math.isnan(value))]
     if not numbers:  # then there are no statistics
         return nulls | of_range(leaf.operator, -math.inf, math.nan, key)
     of_nan = {compare(leaf.operator, math.nan, key)} if may_be_nan else set()
     return nulls | of_nan | of_range(leaf.operator, min(numbers, key=order), max(numbers, key=order), key)
+
+
+def cut_off(times: list[int]) -> list[int]:
+    """A whole millisecond may have been cut to one: from above, and before 1973 from either side."""
+    least, greatest = min(times), max(times)
+    below = [least - 999] if least % 1000 == 0 and least < YEAR_1973 else []
+    return below + ([greatest + 999] if greatest % 1000 == 0 else [])
 
 
 def of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
@@ -77,7 +88,7 @@ def of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
 
 
 def test_a_file_whose_ranges_exclude_the_predicate_is_left_out(record_property):
-    """And no other: with exact statistics, the verdict is all that they tell."""
+    """With exact statistics, the verdict is at least what they tell of each comparison by itself."""
     without_a_match: Counter[bool] = Counter()
 
     @settings(max_examples=EXAMPLES, deadline=None)
@@ -90,8 +101,8 @@ def test_a_file_whose_ranges_exclude_the_predicate_is_left_out(record_property):
         verdicts = table.compile(predicate, "sql").evaluate(columns_of(files))
         for file, verdict in zip(files, verdicts, strict=True):
             outcomes = predicate.outcomes(lambda leaf, file=file: outcomes_in(file, leaf, table.zone))
-            assert bool(verdict & SOME) == (True in outcomes)
-            assert bool(verdict & EVERY) == (outcomes == {True})
+            assert not verdict & SOME or True in outcomes
+            assert verdict & EVERY or outcomes != {True}
             if not any(predicate.truth(row, table.zone, None) for row in file.rows):
                 without_a_match[bool(verdict & SOME)] += 1
 

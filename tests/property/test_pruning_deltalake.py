@@ -1,7 +1,6 @@
 """Statistics and partition values by a real writer: no file that deltalake wrote is lost, by any form of predicate."""
 
 import json
-from datetime import UTC, date, datetime, timedelta
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,26 +11,11 @@ from deltalake import write_deltalake
 
 from core.pruning.files import EVERY, SOME
 from tests.property.pruning.kinds import KINDS
+from tests.property.pruning.known import ARROW_TYPES, arrow_value, can_write
 from tests.property.pruning.predicates import Column
 from tests.property.pruning.samples import VALUES, predicates_of
 from tests.property.pruning.tables import Table
 from tests.unit.pruning.support import columns_of
-
-ARROW_TYPES = {
-    "byte": pa.int8(),
-    "short": pa.int16(),
-    "integer": pa.int32(),
-    "long": pa.int64(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "decimal10": pa.decimal128(10, 2),
-    "decimal38": pa.decimal128(38, 10),
-    "string": pa.string(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-}
 
 
 class File(NamedTuple):
@@ -39,30 +23,6 @@ class File(NamedTuple):
     stats: str | None
     deletion_vector: None
     values: list[Any]
-
-
-def arrow_value(kind: str, value: Any) -> Any:
-    match kind:
-        case _ if value is None:
-            return None
-        case "date":
-            return date(1970, 1, 1) + timedelta(days=value)
-        case "timestamp" | "timestamp_ntz":
-            zone = UTC if kind == "timestamp" else None
-            return datetime(1970, 1, 1, tzinfo=zone) + timedelta(microseconds=value)
-    return value
-
-
-def can_write(column: Column, value: Any) -> bool:
-    """Python's dates begin in year 1, and deltalake writes a folder of 300 digits, or -1.-25 for a decimal."""
-    match column.kind.name, column.place:
-        case "date", _:
-            return value > -700_000
-        case "double", "partition":
-            return value != 1e300
-        case "decimal10", "partition":
-            return value >= 0
-    return True
 
 
 def files_of(column: Column, folder: Path) -> list[File]:

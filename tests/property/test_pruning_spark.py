@@ -1,22 +1,27 @@
-"""The truth that the property tests use is Spark's own: it is asked of every form of literal beside every type."""
+"""Spark is the judge: of the truth that the property tests use, and of SQL in forms that they do not know."""
 
+import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from core.pruning.files import EVERY, SOME
 from pipeline.session import local_session
 from tests.property.pruning.kinds import KINDS, Kind, date_text, floating_text, time_text
-from tests.property.pruning.predicates import (
-    Column,
-)
+from tests.property.pruning.known import SeededDrawing
+from tests.property.pruning.predicates import Column
 from tests.property.pruning.samples import VALUES, predicates_of
+from tests.property.pruning.sql_texts import SqlTexts
+from tests.property.pruning.writers import write_exactly
+from tests.unit.pruning.support import File, Table, columns_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 COLUMNS = [Column(kind, "data") for kind in KINDS if kind.name in VALUES]
 ROWS = max(map(len, VALUES.values())) + 1
+TEXTS = 1_500
 
 
 def value_in(row: int, column: Column) -> Any:
@@ -51,17 +56,21 @@ def spark() -> Iterator["SparkSession"]:
     session.stop()
 
 
+def rows_in(spark: "SparkSession", zone: str, ansi: str) -> "DataFrame":
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    texts = [(row, *(text_of(column.kind, value_in(row, column)) for column in COLUMNS)) for row in range(ROWS)]
+    return spark.createDataFrame(texts, ["row", *(column.name for column in COLUMNS)]).selectExpr(
+        "row", *(f"CAST({column.name} AS {column.kind.delta_type}) AS {column.name}" for column in COLUMNS)
+    )
+
+
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
     ("zone", "offset", "ansi"), [("+05:30", 19_800_000_000, "true"), ("-08:00", -28_800_000_000, "false")]
 )
 def test_spark_holds_true_what_the_property_tests_hold_true(spark: "SparkSession", zone: str, offset: int, ansi: str):
-    spark.conf.set("spark.sql.session.timeZone", zone)
-    spark.conf.set("spark.sql.ansi.enabled", ansi)
-    texts = [(row, *(text_of(column.kind, value_in(row, column)) for column in COLUMNS)) for row in range(ROWS)]
-    rows = spark.createDataFrame(texts, ["row", *(column.name for column in COLUMNS)]).selectExpr(
-        "row", *(f"CAST({column.name} AS {column.kind.delta_type}) AS {column.name}" for column in COLUMNS)
-    )
+    rows = rows_in(spark, zone, ansi)
     differing = []
     for column in COLUMNS:
         predicates = predicates_of(column)
@@ -73,3 +82,56 @@ def test_spark_holds_true_what_the_property_tests_hold_true(spark: "SparkSession
                 if predicate.truth({column: value}, offset, None) != theirs
             ]
     assert not differing
+
+
+AS_DATA = Table({column.name: column.kind.delta_type for column in COLUMNS})
+AS_PARTITIONS = Table(AS_DATA.types, tuple(AS_DATA.types))
+
+
+def file_of(row: int, zone: int) -> File:
+    """Of one row, with all that its partition values and its statistics could say."""
+    values = {column: value_in(row, column) for column in COLUMNS}
+    partition_values = {
+        column.name: None if value is None else column.kind.partition_texts(value, zone)[0]
+        for column, value in values.items()
+    }
+    stats: dict[str, Any] = {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
+    for column, value in values.items():
+        bounds = write_exactly(column.kind, [] if value is None else [value], SeededDrawing("zone", {}))
+        for part, text in zip(("minValues", "maxValues"), bounds, strict=True):
+            if text is not None:
+                stats[part][column.name] = json.loads(text)
+        stats["nullCount"][column.name] = int(value is None)
+    return File(partition_values, json.dumps(stats))
+
+
+def truths_of(rows: "DataFrame", texts: list[str]) -> Iterator[tuple[str, list[Any]]]:
+    """Of each text that Spark takes for a predicate, its truth in each row."""
+    from pyspark.errors import PySparkException
+
+    accepted = []
+    for text in texts:
+        try:
+            accepted += [text] * (rows.selectExpr(text).schema[0].dataType.typeName() == "boolean")
+        except PySparkException:
+            continue
+    found = sorted(rows.selectExpr("row", *(f"({text})" for text in accepted)).collect())
+    return zip(accepted, map(list, list(zip(*found, strict=True))[1:]), strict=True)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_no_row_that_spark_finds_by_any_text_is_left_out(spark: "SparkSession"):
+    columns = SqlTexts(6, [column.name for column in COLUMNS])
+    texts = (columns.text() for _ in range(TEXTS))
+    used = [text for text in texts if any(note.used_by == "statistics" for note in AS_DATA.compile(text).notes)]
+    files = columns_of([file_of(row, 19_800_000_000) for row in range(ROWS)])
+    wrong = []
+    for text, truths in truths_of(rows_in(spark, "+05:30", "false"), used):
+        for table in (AS_DATA, AS_PARTITIONS):
+            verdicts = table.compile(text).evaluate(files)
+            wrong += [
+                (text, row, truth, verdict)
+                for row, (truth, verdict) in enumerate(zip(truths, verdicts, strict=True))
+                if (truth and not verdict & SOME) or (verdict & EVERY and not truth)
+            ]
+    assert not wrong

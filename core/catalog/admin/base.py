@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
-from core.api.paging import SigningKey
+from core.api.tokens import SigningKey
 from core.catalog import items
 from core.catalog.errors import ConflictError
 from core.catalog.store import CatalogStore, OvertakenError

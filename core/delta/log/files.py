@@ -1,10 +1,11 @@
 """The files of a Delta log, as a listing shows them.
 
 A version is read from its *segment*: the newest complete checkpoint at or before it and every commit after that,
-several of them from one file where the log was compacted. A commit's time is its object's, made monotonic, as Delta
-defines it without in-commit timestamps.
+several of them from one file where the log was compacted. Where a segment begins is its *origin*. A commit's time is
+its object's, made monotonic, as Delta defines it without in-commit timestamps.
 """
 
+import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -39,6 +40,8 @@ class LogSegment:
     """All parts of it; none if the log is read from its first commit or from a base."""
     commits: tuple[ObjectInfo, ...]
     """Oldest first."""
+    origin: str
+    """The name of the checkpoint, or of the first commit, that the log is read from; with a base, that of the base."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,8 @@ class Log:
     checkpoints: Mapping[int, tuple[ObjectInfo, ...]]
     compactions: Mapping[int, Mapping[int, ObjectInfo]] = field(default_factory=dict)
     """By their first version, then by their last."""
+    other_checkpoints: Mapping[int, tuple[tuple[ObjectInfo, ...], ...]] = field(default_factory=dict)
+    """By version, complete ones that are not read, unless a version was read from them before."""
     first_version: int = 0
 
     @cached_property
@@ -94,15 +99,37 @@ class Log:
         for _ in self._commits(self.last_checkpoint(self.version) + 1, self.version):
             pass
 
-    def segment(self, version: int, *, base_version: int | None = None) -> LogSegment:
+    def segment(self, version: int, *, base: LogSegment | None = None) -> LogSegment:
         """What must be read for a version that the log reaches, beyond a base that is known already."""
-        start = self.last_checkpoint(version) if base_version is None else base_version
-        checkpoint = self.checkpoints.get(start, ()) if base_version is None else ()
+        if base is not None:
+            return self._segment(version, base.version, (), base.origin)
+        start = self.last_checkpoint(version)
+        checkpoint = self.checkpoints.get(start, ())
+        return self._segment(version, start, checkpoint, self._origin(start, checkpoint))
+
+    def segment_from(self, origin: str, version: int) -> LogSegment:
+        """What was read for a version before, whatever checkpoint there is now that is nearer."""
+        start = origin_version(origin)
+        for checkpoint in (self.checkpoints.get(start, ()), *self.other_checkpoints.get(start, ())):
+            if self._origin(start, checkpoint) == origin:
+                return self._segment(version, start, checkpoint, origin)
+        raise MalformedRequestError(
+            f"The files of table version {version} cannot be listed in the same order any more, because the table's "
+            "transaction log was cleaned up or rewritten. Please restart the query."
+        )
+
+    def _segment(self, version: int, start: int, checkpoint: tuple[ObjectInfo, ...], origin: str) -> LogSegment:
         commits = tuple(self._commits(start + 1, version))
         tip = self.file(version)
         if tip is None:
             raise _incomplete(version)
-        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits)
+        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits, origin)
+
+    def _origin(self, version: int, checkpoint: tuple[ObjectInfo, ...]) -> str:
+        """The checkpoint's name; without one, that of the first commit, by which two logs can be told apart as well."""
+        files = checkpoint or filter(None, [self.commits.get(0)])
+        content = "".join(f"{file.key}\n{file.etag}\n" for file in files)
+        return f"{version}:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
 
     def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
         """Compacted where that is possible, but for the last: its commit alone tells when it was made."""
@@ -122,6 +149,11 @@ class Log:
         return self.commits[version]
 
 
+def origin_version(origin: str) -> int:
+    """That of its checkpoint; -1 if it has none."""
+    return int(origin.partition(":")[0])
+
+
 def _incomplete(version: int) -> MalformedRequestError:
     return MalformedRequestError(
         f"The table's transaction log is incomplete: the commit of version {version} is missing."
@@ -133,7 +165,7 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
     commits: dict[int, ObjectInfo] = {}
     compactions: dict[int, dict[int, ObjectInfo]] = {}
     parts: dict[tuple[int, int], list[ObjectInfo]] = {}
-    checkpoints: dict[int, tuple[ObjectInfo, ...]] = {}
+    checkpoints: dict[int, list[tuple[ObjectInfo, ...]]] = {}
     for info in objects.list(prefix, start_after=f"{prefix}{from_version:020d}."):
         name = info.key.removeprefix(prefix)
         if name > ":":  # past the digits: what is left (_last_checkpoint, _sidecars/ …) may be many pages
@@ -148,8 +180,14 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
             if found[3] is not None:
                 of_checkpoint.append(info)
             if len(of_checkpoint) == count:
-                checkpoints[version] = tuple(of_checkpoint)
-    return Log(commits, checkpoints, compactions, from_version)
+                checkpoints.setdefault(version, []).append(tuple(of_checkpoint))
+    return Log(
+        commits,
+        {version: each[-1] for version, each in checkpoints.items()},
+        compactions,
+        {version: tuple(each[:-1]) for version, each in checkpoints.items() if len(each) > 1},
+        from_version,
+    )
 
 
 def latest_log(objects: ObjectReader, location: S3Location) -> Log:
@@ -180,6 +218,7 @@ def later_log(known: Log, objects: ObjectReader, location: S3Location) -> Log | 
         {**known.commits, **recent.commits},
         {**known.checkpoints, **recent.checkpoints},
         {**known.compactions, **recent.compactions},
+        {**known.other_checkpoints, **recent.other_checkpoints},
         known.first_version,
     )
 

@@ -6,9 +6,8 @@ when its files are asked for.
 """
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.delta.features import check_readable
@@ -69,9 +68,9 @@ class Replay:
             for action in actions.json_actions(commit):
                 if (added := action.get("add")) is not None:
                     add = actions.add(added)
-                    self._say(key_of(add), add)
+                    self._files[key_of(add)] = add
                 elif (removed := action.get("remove")) is not None:
-                    self._say(key_of(actions.remove(removed)), None)
+                    self._files[key_of(actions.remove(removed))] = None
                 else:
                     actions.take_single(action, found)
             if "protocol" in found:
@@ -81,10 +80,6 @@ class Replay:
             info = found.get("commitInfo", {})
             self._in_commit_timestamp = actions.optional(int, info.get("inCommitTimestamp"))
 
-    def _say(self, key: Key, add: Add | None) -> None:
-        self._files.pop(key, None)  # so that the order is that of the newest actions, wherever the replay began
-        self._files[key] = add
-
     def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> Replayed:
         if self._protocol is None:
             raise MalformedRequestError("The table's transaction log has no protocol.")
@@ -92,7 +87,8 @@ class Replay:
             raise MalformedRequestError("The table's transaction log has no metadata.")
         check_readable(self._protocol, self._metadata)
         kept = self._kept()
-        live = [add for add in self._files.values() if add is not None]
+        # Compacted or not, read at once or bit by bit: files that are gone through in pages keep their order.
+        live = sorted(filter(None, self._files.values()), key=_order)
         memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
         timestamp = self._in_commit_timestamp or in_commit_timestamp
         files, checkpoint = self._files, self._checkpoint  # not the replay itself: it holds on to its base
@@ -104,7 +100,8 @@ class Replay:
             num_files=kept.num_files + len(live),
             size=kept.size + sum(add.size for add in live),
             num_deletion_vectors=kept.num_deletion_vectors + sum(add.deletion_vector is not None for add in live),
-            batches=lambda: _live(files, checkpoint),
+            batches=lambda: _live(live, files, checkpoint),
+            origin=segment.origin,
         )
         disk_bytes = 0
         if checkpoint:
@@ -127,10 +124,14 @@ class Replay:
         return self._base.kept.without(self._checkpoint.totals_of(news))
 
 
-def _live(files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[AddBatch]:
-    added = filter(None, files.values())
-    while some := list(islice(added, BATCH_FILES)):
-        yield AddBatch.of(some)
+def _order(add: Add) -> tuple[int, str, str]:
+    """As they were written, roughly: what commits add in turn is read in turn."""
+    return add.modification_time, add.path, add.deletion_vector.unique_id if add.deletion_vector else ""
+
+
+def _live(added: Sequence[Add], files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[AddBatch]:
+    for first in range(0, len(added), BATCH_FILES):
+        yield AddBatch.of(added[first : first + BATCH_FILES])
     for batch in checkpoint.batches() if checkpoint else ():
         keys = keys_of(batch.paths, batch.deletion_vectors)
         # Most batches of a checkpoint are as they were.

@@ -25,7 +25,7 @@ from core.pruning.expressions import (
     Or,
     Unknown,
 )
-from core.pruning.literals import cast_literal
+from core.pruning.literals import cast_literal, have_one_type
 from core.pruning.schema import DataType
 from core.pruning.values import TOP, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
 
@@ -178,6 +178,8 @@ def _in(node: exp.Expr) -> Expression | None:
     literals = [right for right in rights if isinstance(right, Literal)]
     kinds = {literal.kind for literal in literals} - {"null"}
     if len(literals) < len(rights) or not (len(kinds) <= 1 or kinds == {"integer", "decimal"}):
+        return None
+    if "decimal" in kinds and not have_one_type(literal for literal in literals if literal.kind != "null"):
         return None
     if kinds == {"string"}:
         left = replace(left, declared="string or date")

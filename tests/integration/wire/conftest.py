@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,7 @@ import pytest
 import requests
 
 from tests.conftest import GOLDEN_TABLES
+from tests.integration.conftest import client_arguments
 from tests.integration.wire.lake import TABLES
 from tests.server import Server, running_server
 
@@ -29,6 +30,8 @@ BOTH = "responseformat=delta,parquet;readerfeatures=deletionvectors,columnmappin
 class Wire:
     server: Server
     folder: Path
+    client_arguments: dict[str, str] = field(default_factory=dict)
+    """Of a boto client that may do everything in the server's AWS."""
 
     def url(self, table: str) -> str:
         return self.server.table_url(f"modern.tables.{table}")
@@ -77,5 +80,6 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
     places += [GOLDEN_TABLES / name for name in GOLDEN if GOLDEN_TABLES.is_dir()]
     tables = [{"name": place.name, "location": str(place), "historyShared": True} for place in places]
     shares = {"version": 1, "shares": [{"name": "modern", "schemas": [{"name": "tables", "tables": tables + gated}]}]}
-    with running_server(folder, shares) as server:
-        yield Wire(server, folder)
+    admin_env = folder / "admin.env"
+    with running_server(folder, shares, "--admin-env-out", str(admin_env)) as server:
+        yield Wire(server, folder, client_arguments(admin_env))

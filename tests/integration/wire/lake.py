@@ -144,6 +144,16 @@ def upgraded(directory: Path) -> None:
     table.commit(table.add("c", range(4, 6)))
 
 
+def growing(directory: Path) -> None:
+    """Seven files in three versions, and a description that came with the second."""
+    table = HandmadeTable(directory)
+    described = table.metadata(**FEED)
+    described["metaData"]["description"] = "numbers"
+    table.commit(PLAIN, table.metadata(**FEED), *(table.add(name, range(10)) for name in "gab"))
+    table.commit(described, *(table.add(name, range(10)) for name in "fc"))
+    table.commit(*(table.add(name, range(10)) for name in "de"))
+
+
 def too_new(directory: Path) -> None:
     """Readable until its protocol is raised."""
     table = HandmadeTable(directory)
@@ -191,7 +201,7 @@ def cloned(directory: Path) -> None:
 TABLES = {
     made.__name__: made
     for made in (
-        feed, vectors, modernised, leftover_vectors, mapped, upgraded, too_new, switched_off, unknown_feature,
+        feed, vectors, modernised, leftover_vectors, mapped, upgraded, growing, too_new, switched_off, unknown_feature,
         incomplete, cleaned_up, cloned,
     )
 }  # fmt: skip

@@ -187,9 +187,8 @@ def strings(*, long: bool = True) -> Kind:
         st.integers(7, 70),
         st.text(characters, max_size=2),
     )
-    short = pool("a", "B", "b", "ba", "é", "\uffff", "\U00010000", " a", "10", "9", "null", "b" * 31, "b" * 32)
-    # An empty partition value is Delta's null, so it is no value here.
-    values = short | st.text(characters, min_size=1, max_size=5) | cut if long else pool("a", "B", "b", "ba", "é")
+    short = pool("", "a", "B", "b", "ba", "é", "\uffff", "\U00010000", " a", "10", "9", "null", "b" * 31, "b" * 32)
+    values = short | st.text(characters, max_size=5) | cut if long else pool("a", "B", "b", "ba", "é")
 
     def near(value: str) -> list[str]:
         return [value + "a", value + "\U0010ffff", value[:-1] + "\ufffd", value.ljust(40, "b")] if long else ["b"]

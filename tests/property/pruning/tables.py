@@ -86,7 +86,8 @@ class Table:
 
     def _partition_text(self, column: Column, value: Any, drawing: Drawing, *, complete: bool) -> str | None:
         if value is None:
-            return drawing.pick([None, ""])
+            may_be_empty = not (complete and column.kind.name == "string")  # which some read as an empty string
+            return drawing.pick([None, ""]) if may_be_empty else None
         texts = column.kind.partition_texts(value, self.zone)
         return texts[0] if complete else drawing.pick(texts)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.api.changes import ChangesRequest, asked_max_files
+from core.api.changes import ChangesRequest, asked_page_size
 from core.api.request import Request
 from core.errors import InvalidParameterError
 
@@ -67,7 +67,8 @@ def test_what_is_not_known_is_ignored() -> None:
 )
 def test_max_files_is_a_positive_number(text: str, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
-        asked_max_files(Request("GET", query={"maxFiles": text}))
+        asked_page_size(Request("GET", query={"maxFiles": text}))
     assert caught.value.message == message
-    assert asked_max_files(Request("GET", query={"maxFiles": "7"})) == 7
-    assert asked_max_files(Request("GET")) is None
+    assert asked_page_size(Request("GET", query={"maxFiles": "7"})) == 7
+    assert asked_page_size(Request("GET", query={"maxFiles": "70000"})) == 10_000
+    assert asked_page_size(Request("GET")) is None

@@ -122,7 +122,13 @@ class TestFiles:
         assert bare.keys() == {"id", "expirationTimestamp", "deltaSingleAction"}
 
 
-def test_an_answer_without_files_has_no_url_that_could_expire() -> None:
-    assert content(lines.end_stream_line(min_url_expiration_timestamp=None), "endStreamAction") == {}
-    ended = content(lines.end_stream_line(min_url_expiration_timestamp=7), "endStreamAction")
-    assert ended == {"minUrlExpirationTimestamp": 7}
+def test_the_end_of_a_stream_tells_only_what_there_is() -> None:
+    def ended(refresh: str | None, page: str | None, expires_at: int | None) -> dict[str, Any]:
+        line = lines.end_stream_line(
+            refresh_token=refresh, next_page_token=page, min_url_expiration_timestamp=expires_at
+        )
+        return content(line, "endStreamAction")
+
+    assert ended(None, None, None) == {}
+    assert ended("r", None, None) == {"refreshToken": "r"}
+    assert ended(None, "p", 7) == {"nextPageToken": "p", "minUrlExpirationTimestamp": 7}

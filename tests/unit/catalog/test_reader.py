@@ -1,7 +1,9 @@
 import pytest
 
+from core.api.table_tokens import TableTokens
+from core.api.tokens import SETTLING_SECONDS
 from core.catalog.tokens import new_token
-from core.errors import NotFoundError, UnauthenticatedError
+from core.errors import InvalidParameterError, NotFoundError, UnauthenticatedError
 from tests.unit.catalog.world import DAY, counted_calls, page
 
 ODD_NAMES = ["", " ", "..", "a/b", "nul\0", "lone\ud800", "x" * 300, "%2F", "日本", "a.b", "~", "#"]
@@ -66,6 +68,26 @@ def test_a_granted_table_is_found_by_any_spelling_and_shown_in_its_own(world):
     table = world.catalog().find_table(token, "sAlEs", "DEFAULT", "trips").require()
     assert table == world.admin.table("sales", "default", "trips")
     assert table.full_name == "Sales.Default.Trips"
+
+
+def test_a_table_comes_with_the_keys_of_its_tokens_in_one_read(world):
+    world.share("sales", "core.trips")
+    token = world.recipient("ann", "sales")
+
+    def tokens() -> TableTokens:
+        return world.catalog().find_table(token, "sales", "core", "trips").table_tokens()
+
+    with counted_calls(world.client) as calls:
+        issued = tokens().issue_refresh(7)
+    assert calls == ["BatchGetItem"]
+    world.admin.rotate_signing_keys()
+    assert tokens().read_refresh(issued) == 7
+    world.clock.seconds += SETTLING_SECONDS
+    of_new_key = tokens().issue_refresh(8)
+    world.admin.rotate_signing_keys()
+    assert tokens().read_refresh(of_new_key) == 8
+    with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
+        tokens().read_refresh(issued)
 
 
 def test_whichever_level_is_missing_or_not_granted_the_table_does_not_exist(world):

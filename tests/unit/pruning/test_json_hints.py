@@ -113,6 +113,15 @@ def test_null_matches_no_comparison_and_no_denied_one(null):
     assert keeps(op("or", YEAR_2020, op("isNull", column("year", "int"))), year=null)
 
 
+@pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_string_s_text_of_null_may_mean_itself(text):
+    """deltalake writes an empty string as it is, and its scan reads it as one."""
+    assert keeps(op("isNull", column("country", "string")), country=text)
+    assert keeps(op("not", op("isNull", column("country", "string"))), country=text)
+    assert keeps(compare("country", "equal", text, "string"), country=text)
+    assert not keeps(compare("country", "equal", "x", "string"), country=text)
+
+
 def test_a_data_column_without_statistics_is_unknown():
     assert keeps(ID_7)
     assert keeps(op("not", ID_7))

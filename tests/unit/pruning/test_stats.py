@@ -81,6 +81,18 @@ def test_a_minimum_that_was_cut_inside_a_character_is_a_prefix():
     assert keeps("string", f"c = '{'b' * 31}é'", with_stats("b" * 31 + "\ufffd", "c"))
 
 
+def test_a_maximum_that_was_cut_inside_a_character_and_ended_is_a_prefix():
+    """Java writes a question mark for half of a character."""
+    assert keeps("string", f"c = '{'b' * 31}😀'", with_stats("a", "b" * 31 + "?\ufffd"))
+    assert keeps("string", f"c = '{'b' * 31}😀'", with_stats("a", "b" * 31 + "?"))
+
+
+def test_a_short_maximum_with_a_replacement_character_was_cut_too():
+    """Spark's length of a prefix can be set."""
+    assert keeps("string", "c = 'abc😀'", with_stats("a", "abc\ufffd"))
+    assert not keeps("string", "c = 'abe'", with_stats("a", "abc\ufffd"))
+
+
 def test_a_maximum_of_the_last_character_has_no_end():
     assert keeps("string", "c > 'z'", with_stats("a", "\U0010ffff" * 32))
     assert not keeps("string", f"c > '{'b' * 32}'", with_stats("a", "a" + "\U0010ffff" * 40))
@@ -94,7 +106,10 @@ def test_a_time_s_maximum_is_cut_to_its_last_digit():
     for text, inside, outside in [
         ("2024-01-01T00:00:00.123Z", "2024-01-01T00:00:00.123999Z", "2024-01-01T00:00:00.124Z"),
         ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00.999999Z", "2024-01-01T00:00:01Z"),
+        ("2024-01-01T00:00:00+0000", "2024-01-01T00:00:00.999999Z", "2024-01-01T00:00:01Z"),
         ("2024-01-01T00:00:00.123456Z", "2024-01-01T00:00:00.123456Z", "2024-01-01T00:00:00.123457Z"),
+        ("2024-01-01T00:00:00.123000Z", "2024-01-01T00:00:00.123999Z", "2024-01-01T00:00:00.124Z"),
+        ("2024-01-01T00:00:00.123000+0000", "2024-01-01T00:00:00.123999Z", "2024-01-01T00:00:00.124Z"),
         ("2024-01-01T00:00Z", "2024-01-01T00:00:59.999999Z", "2024-01-01T00:01:00Z"),
         ("2024-01-01T00:00:00.12Z", "2024-01-01T00:00:00.129999Z", "2024-01-01T00:00:00.13Z"),
     ]:
@@ -168,6 +183,17 @@ def test_nan_is_greater_than_every_number_and_in_no_statistics():
         assert not keeps(kind, "NOT c > 0.5", file)
         assert not every(kind, "c < 5", file)
         assert every(kind, "c >= 1", file)
+
+
+def test_nan_is_not_on_both_sides_of_a_number():
+    file = with_stats(1.0, 3.0, 0)
+    for hint in ("c BETWEEN 5 AND 9", "c > 5 AND c IS NOT NULL AND 9 > c", "c >= 5 AND c = 7"):
+        assert not keeps("double", hint, file)
+        assert not keeps("float", f"NOT (NOT ({hint}))", file)
+    assert keeps("double", "c BETWEEN 5 AND CAST('NaN' AS DOUBLE)", file)
+    assert keeps("double", "c NOT BETWEEN 1 AND 3", file)
+    assert every("double", "c BETWEEN 1 AND CAST('NaN' AS DOUBLE)", file)
+    assert not every("double", "c BETWEEN 1 AND 3", file)
 
 
 @pytest.mark.parametrize("bound", ['"NaN"', "null", '"x"', "{}", "[1]", "true"])
@@ -277,6 +303,15 @@ def test_nulls_of_nested_types_are_not_trusted(kind):
 )
 def test_strings_that_do_not_compare_by_their_characters_filter_nothing(metadata, kind):
     assert keeps(kind, "c = 'de'", with_stats("DE", "DE"), **metadata)
+
+
+def test_a_char_in_a_struct_filters_nothing():
+    """Its length is told by the column around it."""
+    struct = {"type": "struct", "fields": [{"name": name, "type": "string"} for name in "ab"]}
+    file = File({}, '{"minValues":{"c":{"a":"DE "}},"maxValues":{"c":{"a":"DE "}}}')
+    declared = {"__CHAR_VARCHAR_TYPE_STRING": "struct<a:char(3),b:varchar(3)>"}
+    assert keeps(struct, "c.a = 'DE'", file, **declared)
+    assert not keeps(struct, "c.a = 'DE'", file)
 
 
 def test_a_varchar_is_a_string():

@@ -1,6 +1,7 @@
 """A shared table whose log is in memory, and the lines with which it is answered."""
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -8,11 +9,13 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from core.api.capabilities import Capabilities
-from core.api.changes import ChangesRequest
+from core.api.changes import ChangesRequest, asked_page_size
 from core.api.metadata import MetadataRequest
 from core.api.query import parse_query
 from core.api.request import Request
 from core.api.response import Response
+from core.api.table_tokens import TableTokens
+from core.api.tokens import SignedTokens, SigningKey
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
 from core.sharing.answers import Asked
@@ -26,6 +29,11 @@ from tests.unit.delta.builder import Action, TableInMemory
 DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
 TABLE = Table("trips", "public", "sales", "s-1", "t-1", "s3://delta-tests/tables/one", history_shared=True)
 
+Raw = list[bytes]
+Ask = Callable[..., list[dict[str, Any]]]
+NOW = 1_800_000_000
+KEY = SigningKey(b"k" * 32, 0)
+
 
 class World:
     def __init__(self, *commits: tuple[Action, ...] | list[Action], **table: Any) -> None:
@@ -33,6 +41,7 @@ class World:
         self.lake.s3.head_object = self._head  # type: ignore[attr-defined]
         self.table = replace(TABLE, **table)
         self.observed = Observed()
+        self.now: float = NOW
         # All that a table is opened with here is the lake's own session.
         storage: Any = SimpleNamespace(open=lambda *_, **__: self.lake.storage())
         self.tables = SharedTables(storage, DeltaTables())
@@ -41,17 +50,37 @@ class World:
 
     def query(self, capabilities: str = "", file_id_hash: str | None = None, **body: Any) -> list[dict[str, Any]]:
         query = parse_query(json.dumps(body).encode(), async_query=False)
-        return self._lines(answer_query(self.tables, self.table, query, self._asked(capabilities, file_id_hash)))
+        asked = self._asked(capabilities, file_id_hash)
+        return self._lines(answer_query(self.tables, self.table, query, asked, self.tokens()))
 
     def changes(self, capabilities: str = "", **parameters: Any) -> list[dict[str, Any]]:
         request = Request("GET", query={name: str(value) for name, value in parameters.items()})
         changes = ChangesRequest.of(request)
-        asked = self._asked(capabilities, None)
-        return self._lines(answer_changes(self.tables, self.table, changes, asked, ends="maxFiles" in parameters))
+        asked, page_size = self._asked(capabilities, None), asked_page_size(request)
+        return self._lines(answer_changes(self.tables, self.table, changes, asked, self.tokens(), page_size=page_size))
 
     def metadata(self, capabilities: str = "", version: int | None = None) -> list[dict[str, Any]]:
         asked = self._asked(capabilities, None)
         return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, None), asked))
+
+    def tokens(self) -> TableTokens:
+        return TableTokens(SignedTokens([KEY], self.now), "r-1", self.table.id)
+
+    def restart(self) -> None:
+        """As a new process, which knows nothing of the table."""
+        self.tables = replace(self.tables, delta=DeltaTables())
+
+    def pages(self, ask: Ask, *asked: str, between: Callable[[], object] = lambda: None, **body: Any) -> list[Raw]:
+        """All pages of `ask`'s answer: their lines but the last, which tells whether there is a next one."""
+        pages: list[Raw] = []
+        token: dict[str, str] = {}
+        while True:
+            end = ask(*asked, **body, **token)[-1]["endStreamAction"]
+            pages.append(self.raw[:-1])
+            if "nextPageToken" not in end:
+                return pages
+            token = {"pageToken": end["nextPageToken"]}
+            between()
 
     def _asked(self, capabilities: str, file_id_hash: str | None) -> Asked:
         self.observed = Observed()
@@ -60,7 +89,8 @@ class World:
 
     def _lines(self, response: Response) -> list[dict[str, Any]]:
         self.headers = response.headers
-        return [json.loads(line) for block in response.body for line in block.splitlines()]
+        self.raw = [line for block in response.body for line in block.splitlines()]
+        return [json.loads(line) for line in self.raw]
 
     def _head(self, *, Bucket: str, Key: str) -> dict[str, int]:  # noqa: N803
         if Key not in self.lake.s3.objects:

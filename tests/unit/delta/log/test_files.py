@@ -202,6 +202,52 @@ def test_a_version_whose_commit_is_gone_is_its_checkpoint():
     assert (names([segment.tip]), segment.commits) == ([name(5, "checkpoint.parquet")], ())
 
 
+def test_a_segment_is_found_again_by_its_origin_whatever_checkpoints_were_made_since():
+    table = table_with(*commits(6))
+    from_first_commit = listed(table).segment(5)
+    table.put(name(2, "checkpoint.parquet"), b"{}")
+    from_checkpoint = listed(table).segment(5)
+    for later in (name(4, "checkpoint.parquet"), v2_name(2, "json"), *(name(2, part) for part in PARTS)):
+        table.put(later, b"{}")
+    log = listed(table)
+    assert names(log.segment(5).checkpoint) == [name(4, "checkpoint.parquet")]
+    for known in (from_first_commit, from_checkpoint, log.segment(5)):
+        assert log.segment_from(known.origin, 5) == known
+
+
+def test_each_checkpoint_of_a_version_is_an_origin_of_its_own():
+    table = table_with(*commits(2), v2_name(1, "json"))
+    known = listed(table).segment(2)
+    table.put(name(1, "checkpoint.parquet"), b"{}")
+    log = listed(table)
+    table.put(name(3))
+    for looked_at in (log, later_log(log, table.objects(), table.location)):
+        assert looked_at is not None
+        assert looked_at.segment(2).origin != known.origin
+        assert looked_at.segment_from(known.origin, 2) == known
+
+
+def test_a_segment_after_a_base_has_its_origin():
+    table = table_with(*commits(2), name(1, "checkpoint.parquet"))
+    base = listed(table).segment(2)
+    table.put(name(3))
+    table.put(name(3, "checkpoint.parquet"), b"{}")
+    log = listed(table)
+    assert log.segment(3, base=base).origin == base.origin != log.segment(3).origin
+
+
+@pytest.mark.parametrize("changed", ["deleted", "overwritten"])
+@pytest.mark.parametrize("origin", [name(2, "checkpoint.parquet"), name(0)])
+def test_from_an_origin_that_is_gone_or_another_one_nothing_is_read(changed, origin):
+    table = table_with(*commits(3), *([] if origin == name(0) else [origin]))
+    known = listed(table).segment(3)
+    table.delete(origin) if changed == "deleted" else table.put(origin, b"another")
+    with pytest.raises(
+        MalformedRequestError, match="^The files of table version 3 cannot .* Please restart the query.$"
+    ):
+        listed(table).segment_from(known.origin, 3)
+
+
 def test_a_directory_without_a_log_has_no_table_files():
     with pytest.raises(TableFilesError, match="^table files missing$"):
         latest(table_with("data.parquet"))

@@ -24,7 +24,7 @@ from tests.unit.delta.builder import (
     vector,
 )
 
-SEGMENT = LogSegment(version=7, timestamp=70, tip=ObjectInfo("tip", 1, 70), checkpoint=(), commits=())
+SEGMENT = LogSegment(version=7, timestamp=70, tip=ObjectInfo("tip", 1, 70), checkpoint=(), commits=(), origin="")
 STATS = '{ "numRecords":1, "minValues":{"id":1.0}, "text":"é\\u0041" }'
 
 
@@ -69,7 +69,8 @@ def test_a_file_is_handed_out_as_the_log_wrote_it(form):
         add("/absolute", p="é\u2028"),
     ]
     snapshot = form(MODERN_PROTOCOL, metadata(), *actions).snapshot
-    assert list(snapshot.adds()) == [
+    by_path = {file.path: file for file in snapshot.adds()}
+    assert list(map(by_path.get, (action["add"]["path"] for action in actions))) == [
         Add("p=a%20b/1.parquet", {"p": "a b"}, 2**40, 5, True, STATS),
         Add("2.parquet", {"p": None}, 1, 5, True, None),
         Add("3", {"p": ""}, 1, 5, True, None, None, {"tags": {}}),
@@ -161,7 +162,7 @@ def test_it_does_not_matter_what_is_read_from_a_checkpoint_what_from_commits_and
     base = replayed(*(commit(*actions) for actions in commits[:cut])) if cut else None
     rest = [commit(*actions) for actions in commits[cut:]]
     rebased = replayed(*rest, base=base).snapshot
-    assert sorted(rebased.adds()) == sorted(whole.adds())
+    assert list(rebased.adds()) == list(whole.adds())
     assert rebased.metadata == whole.metadata
     if base:
         actions = [MODERN_PROTOCOL, metadata(name=base.snapshot.metadata.name), *map(as_action, base.snapshot.adds())]
@@ -169,6 +170,20 @@ def test_it_does_not_matter_what_is_read_from_a_checkpoint_what_from_commits_and
             again = replayed(*rest, at=at).snapshot
             assert sorted(again.adds()) == sorted(whole.adds())
             assert (again.num_files, again.size, again.num_deletion_vectors) == (2, 8, 1)
+
+
+def test_files_of_commits_come_by_their_path_and_vector_before_those_of_the_checkpoint():
+    at = Checkpoint([checkpoint(MODERN_PROTOCOL, metadata(), add("y"), add("x"))])
+    first = commit(add("c"), add("a", deletionVector=vector("two")), add("b"))
+    second = commit(add("a", deletionVector=vector("one")), add("c", size=9), add("0"))
+    for snapshot in (
+        replayed(first, second, at=at).snapshot,
+        replayed(second, base=replayed(first, at=at)).snapshot,
+        replayed(second + first.replace(b'"path": "c"', b'"path": "d"') + commit(remove("d")), at=at).snapshot,
+    ):
+        assert [file.path for file in snapshot.adds()] == ["0", "a", "a", "b", "c", "y", "x"]
+        vectors = [file.deletion_vector for file in snapshot.adds() if file.path == "a"]
+        assert [each and each.path_or_inline_dv for each in vectors] == ["one", "two"]
 
 
 def as_action(file: Add):

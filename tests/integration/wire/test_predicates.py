@@ -1,0 +1,210 @@
+"""Predicates over HTTP: what clients send prunes, what the reference server gets wrong is right, and nothing hurts."""
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from tests.integration.wire.conftest import DELTA, Wire, error, lines
+from tests.integration.wire.lake import HandmadeTable
+from tests.server import running_server
+from tests.unit.pruning.support import column, compare, op
+
+DAYS = [date(2024, 1, day) for day in (1, 2, 5)]
+FORMATS = [None, DELTA]
+PLAIN = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
+VECTORS = {"minReaderVersion": 3, "minWriterVersion": 7}
+VECTORS |= {"readerFeatures": ["deletionVectors"], "writerFeatures": ["deletionVectors"]}
+ID = column("id", "long")
+
+
+def days(directory: Path) -> None:
+    """A file for each of three days, with three ids and a name."""
+    rows = [(day, number * 10 + id_, f"name {number}") for number, day in enumerate(DAYS) for id_ in range(3)]
+    columns = dict(zip(("day", "id", "name"), map(list, zip(*rows, strict=True)), strict=True))
+    write_deltalake(directory, pa.table(columns), partition_by=["day"])
+
+
+def bounds(directory: Path) -> None:
+    """Files by what their statistics say of the column `id`; many say nothing."""
+    table = HandmadeTable(directory)
+    known = {
+        "five_to_ten": stats(5, 10, nulls=0),
+        "one_to_four_with_nulls": stats(1, 4, nulls=2),
+        "only_nulls": stats(None, None, nulls=5),
+        "seven": stats(7, 7, nulls=0),
+    }
+    unknown = dict.fromkeys([f"unknown_{number}" for number in range(20)], "{}")
+    adds = [table.add(name, range(5), stats=text) for name, text in (known | unknown).items()]
+    table.commit(PLAIN, table.metadata(), *adds)
+
+
+def stats(low: int | None, high: int | None, nulls: int) -> str:
+    bounds = {name: {"id": value} for name, value in (("minValues", low), ("maxValues", high)) if value is not None}
+    return json.dumps({"numRecords": 5, "nullCount": {"id": nulls}} | bounds)
+
+
+def vectors(directory: Path) -> None:
+    table = HandmadeTable(directory)
+    deleted = table.deleted_rows(1)
+    adds = [
+        table.add(name, range(5), stats=stats(low, low + 4, nulls=0), **deleted) for name, low in (("a", 0), ("b", 5))
+    ]
+    table.commit({"protocol": VECTORS}, table.metadata(), *adds)
+
+
+@pytest.fixture(scope="module")
+def hinted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
+    folder = tmp_path_factory.mktemp("hinted")
+    for make in (days, bounds, vectors):
+        make(folder / make.__name__)
+    tables = [{"name": make.__name__, "location": str(folder / make.__name__)} for make in (days, bounds, vectors)]
+    shares = {"version": 1, "shares": [{"name": "modern", "schemas": [{"name": "tables", "tables": tables}]}]}
+    with running_server(folder, shares) as server:
+        yield Wire(server, folder)
+
+
+def listed(wire: Wire, table: str, capabilities: str | None = None, **body: Any) -> list[str]:
+    """The listed files, each by its name, or by its day."""
+    if not isinstance(body.get("jsonPredicateHints", ""), str):
+        body["jsonPredicateHints"] = json.dumps(body["jsonPredicateHints"])
+    return sorted(map(_name, lines(wire.query(table, capabilities, **body))[2:]))
+
+
+def _name(line: dict[str, Any]) -> str:
+    file = line["file"]
+    url = file["url"] if "url" in file else file["deltaSingleAction"]["add"]["path"]
+    *_, parent, name = unquote(urlsplit(url).path).split("/")
+    return parent.removeprefix("day=") if "=" in parent else name
+
+
+@pytest.mark.parametrize("capabilities", FORMATS)
+@pytest.mark.parametrize(
+    ("hint", "kept"),
+    [
+        ("(CAST(partitionValues.day AS DATE) = DATE '2024-01-01')", [1]),
+        ("(CAST(partitionValues.day AS DATE) IN (DATE '2024-01-01', DATE '2024-01-05'))", [1, 5]),
+        ("(partitionValues.day IS NOT NULL)", [1, 2, 5]),
+        ("day = '2024-01-05'", [5]),
+        ("DAY >= '2024-01-02' AND `id` < 12", [2]),
+        ("day = '2024-01-05' OR id = 11", [2, 5]),
+        ("name LIKE 'name 1%'", [2]),
+        ("id BETWEEN 3 AND 9", []),
+        ("NOT id > 2", [1]),
+        ("day = '2024-01-05' AND riddle(name) = 1", [5]),
+    ],
+)
+def test_what_clients_send_in_sql_prunes(hinted: Wire, hint: str, kept: list[int], capabilities: str | None) -> None:
+    assert listed(hinted, "days", capabilities, predicateHints=[hint]) == [f"2024-01-0{day}" for day in kept]
+
+
+@pytest.mark.parametrize("capabilities", FORMATS)
+@pytest.mark.parametrize(
+    ("hint", "kept"),
+    [
+        (compare("day", "equal", "2024-01-01", "date"), [1]),
+        (op("and", op("not", op("isNull", ID)), compare("id", "equal", "11", "long")), [2]),
+        ([compare("day", "greaterThan", "2024-01-01", "date"), compare("id", "lessThan", "12", "integer")], [2]),
+        (op("or", compare("name", "equal", "name 2", "string"), compare("id", "lessThan", "1", "long")), [1, 5]),
+    ],
+)
+def test_what_clients_send_in_json_prunes(hinted: Wire, hint: Any, kept: list[int], capabilities: str | None) -> None:
+    assert listed(hinted, "days", capabilities, jsonPredicateHints=hint) == [f"2024-01-0{day}" for day in kept]
+
+
+def test_hints_of_both_languages_hold_together(hinted: Wire) -> None:
+    hint = compare("day", "greaterThan", "2024-01-01", "date")
+    assert listed(hinted, "days", predicateHints=["id < 12"], jsonPredicateHints=hint) == ["2024-01-02"]
+
+
+@pytest.mark.parametrize("capabilities", FORMATS)
+@pytest.mark.parametrize(
+    ("hint", "left_out"),
+    [
+        pytest.param(op("not", compare("id", "equal", "7", "long")), {"only_nulls", "seven"}, id="not equal"),
+        pytest.param(op("isNull", ID), {"five_to_ten", "seven"}, id="isNull beside bounds"),
+        pytest.param(op("not", op("isNull", ID)), {"only_nulls"}, id="not isNull without statistics"),
+        pytest.param(
+            compare("id", "equal", "9", "long"),
+            {"one_to_four_with_nulls", "only_nulls", "seven"},
+            id="many files without statistics",
+        ),
+    ],
+)
+def test_what_the_reference_server_gets_wrong_is_right(
+    hinted: Wire, hint: Any, left_out: set[str], capabilities: str | None
+) -> None:
+    everything = set(listed(hinted, "bounds", capabilities))
+    assert everything - set(listed(hinted, "bounds", capabilities, jsonPredicateHints=hint)) == left_out
+
+
+def test_a_hint_on_a_table_with_deletion_vectors_prunes(hinted: Wire) -> None:
+    assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 5"]) == ["b"]
+
+
+def test_a_limit_counts_only_rows_that_surely_match(hinted: Wire) -> None:
+    """Four rows of each file are not deleted, and of `a` some have an id below 3."""
+    assert listed(hinted, "vectors", DELTA, limitHint=4) == ["a"]
+    assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 3"], limitHint=1) == ["a", "b"]
+    assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 0"], limitHint=5) == ["a", "b"]
+    assert listed(hinted, "vectors", DELTA, limitHint=0) == []
+
+
+DEEP = '{"op":"not","children":[' * 1000 + "]}" * 1000
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param({"predicateHints": ["id = 1 OR " * 110_000]}, id="1 MiB of SQL"),
+        pytest.param({"predicateHints": ["(" * 1000 + "id = 99" + ")" * 1000]}, id="SQL of depth 1,000"),
+        pytest.param({"predicateHints": [" OR ".join(f"id = {-number}" for number in range(1, 10_000))]}, id="ORs"),
+        pytest.param({"predicateHints": ["id = 99; DROP TABLE days", "' OR '1'='1", "1) UNION SELECT 1 --"]}, id="SQL"),
+        pytest.param({"predicateHints": ["id = 99\0", "\0"]}, id="NUL"),
+        pytest.param({"predicateHints": ["", " ", "no SQL at all", "SELECT", "${x}", "id = "]}, id="no SQL"),
+        pytest.param({"predicateHints": ["id = 'ninety'", "nowhere = 1", "name = 5", "day = 'x'"]}, id="other types"),
+        pytest.param({"jsonPredicateHints": "x" * 2**20}, id="1 MiB"),
+        pytest.param({"jsonPredicateHints": DEEP}, id="JSON of depth 1,000"),
+        pytest.param({"jsonPredicateHints": "[" * 100_000}, id="lists without an end"),
+        pytest.param({"jsonPredicateHints": "{"}, id="no JSON"),
+        pytest.param({"jsonPredicateHints": ""}, id="nothing"),
+        pytest.param({"jsonPredicateHints": '{"op":"equal","children":[NaN, 1e999]}'}, id="no numbers"),
+        pytest.param({"jsonPredicateHints": compare("id", "equal", "1" * 400, "long")}, id="too large a number"),
+        pytest.param({"jsonPredicateHints": compare("id", "equal", 99, "long")}, id="a literal that is no text"),
+        pytest.param({"jsonPredicateHints": compare("id", "equal", "99", "string")}, id="another type"),
+        pytest.param({"jsonPredicateHints": op("not", op("startsWith", ID, ID))}, id="an unknown op"),
+        pytest.param({"predicateHints": None, "jsonPredicateHints": None}, id="null"),
+    ],
+)
+def test_a_hint_of_no_use_or_made_to_hurt_filters_nothing(hinted: Wire, body: dict[str, Any]) -> None:
+    assert len(listed(hinted, "days", **body)) == len(DAYS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"predicateHints": "id = 1"},
+        {"predicateHints": [1]},
+        {"predicateHints": [["id = 1"]]},
+        {"predicateHints": {"id": 1}},
+        {"jsonPredicateHints": {"op": "and"}},
+        {"jsonPredicateHints": ["x"]},
+        {"jsonPredicateHints": 7},
+        {"limitHint": "many"},
+        {"limitHint": [1]},
+    ],
+    ids=str,
+)
+def test_a_hint_of_the_wrong_type_is_refused(hinted: Wire, body: dict[str, Any]) -> None:
+    status, code, _ = error(hinted.query("days", **body))
+    assert (status, code) == (400, "MALFORMED_REQUEST")
+
+
+def test_a_negative_limit_is_refused(hinted: Wire) -> None:
+    assert error(hinted.query("days", limitHint=-1))[:2] == (400, "INVALID_PARAMETER_VALUE")

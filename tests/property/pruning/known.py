@@ -1,0 +1,204 @@
+"""Tables on disk of which every row is known, file by file: the truth about what a server lists of them.
+
+Some are of logs written by hand, with statistics as careless as a writer's may be; some are deltalake's, whose rows are
+read back from its files.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import write_deltalake
+
+from tests.golden.folder import GoldenTable
+from tests.property.pruning.kinds import KINDS, Kind
+from tests.property.pruning.predicates import Column, Drawing, Row
+from tests.property.pruning.samples import VALUES
+from tests.property.pruning.tables import COLUMNS, HOUR, File, Table
+from tests.property.pruning.writers import WRITERS
+
+FILES = 60
+SAMPLED = [kind for kind in KINDS if kind.name in VALUES]
+ARROW_TYPES = {
+    "byte": pa.int8(),
+    "short": pa.int16(),
+    "integer": pa.int32(),
+    "long": pa.int64(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "decimal10": pa.decimal128(10, 2),
+    "decimal38": pa.decimal128(38, 10),
+    "string": pa.string(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+}
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class KnownTable:
+    table: GoldenTable
+    columns: Sequence[Column]
+    files: dict[str, list[Row]]
+    """By the name of each file, its rows that are not deleted."""
+    zone: int = 0
+    """Of whoever reads it."""
+    is_plain: bool = True
+    """Whether it can be had in parquet format."""
+
+    @cached_property
+    def values(self) -> dict[Column, list[Any]]:
+        """Some of each column's, and others that are close to them."""
+        rows = [row for rows in self.files.values() for row in rows]
+        return {column: palette(column.kind, (row[column] for row in rows)) for column in self.columns}
+
+
+def palette(kind: Kind, values: Iterable[Any]) -> list[Any]:
+    found = list({repr(value): value for value in values if value is not None}.values())[:8]
+    return [*found, *(near for value in found[:4] for near in kind.near(value))] or VALUES.get(kind.name, [0])
+
+
+class SeededDrawing(Drawing):
+    """Draws the same each time, of the values of a table."""
+
+    def __init__(self, seed: str, values: dict[Column, list[Any]]) -> None:
+        super().__init__(None, list(values))  # type: ignore[arg-type]
+        self._random = Random(seed)
+        self._values = values
+
+    def pick(self, options: Sequence[Any], label: str | None = None) -> Any:
+        return self._random.choice(options)
+
+    def value(self, column: Column) -> Any:
+        return self.pick(self._values[column])
+
+
+def handmade(directory: Path, *, is_plain: bool) -> KnownTable:
+    """Of all types in all places. Unless it is plain, with deletion vectors and mapped columns."""
+    table = Table(COLUMNS, mapped=not is_plain, zone=-8 * HOUR)
+    values = {column: palette(column.kind, VALUES.get(column.kind.name, [b"a"])) for column in COLUMNS}
+    drawing = SeededDrawing(directory.name, values)
+    drawn = iter(lambda: table.file(drawing, WRITERS), None)
+    wanted = (file for file in drawn if not (is_plain and file.deletion_vector))
+    files = {f"{number}.parquet": next(wanted) for number in range(FILES)}
+    features = ["timestampNtz"] if is_plain else ["timestampNtz", "columnMapping", "deletionVectors"]
+    protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": features, "writerFeatures": features}
+    metadata = {
+        "id": "6b0d3cf4-4b39-4c0c-9fd0-5f8a6d0b7a11",
+        "format": {"provider": "parquet", "options": {}},
+        "schemaString": table.schema_string,
+        "partitionColumns": [column.name for column in COLUMNS if column.place == "partition"],
+        "configuration": {} if is_plain else {"delta.columnMapping.mode": "name"},
+    }
+    adds = [{"add": _add(name, file)} for name, file in files.items()]
+    _commit(directory, {"protocol": protocol}, {"metaData": metadata}, *adds)
+    rows = {name: file.rows for name, file in files.items()}
+    return KnownTable(GoldenTable(directory.name, directory), COLUMNS, rows, table.zone, is_plain)
+
+
+def _add(name: str, file: File) -> dict[str, Any]:
+    add: dict[str, Any] = {"path": name, "partitionValues": file.partition_values, "size": 1, "modificationTime": 1}
+    add |= {"dataChange": True} | ({} if file.stats is None else {"stats": file.stats})
+    if file.deletion_vector:
+        vector = {"storageType": "u", "pathOrInlineDv": "0" * 20, "offset": 1, "sizeInBytes": 40}
+        add["deletionVector"] = vector | {"cardinality": file.deletion_vector.cardinality}
+    return add
+
+
+def _commit(directory: Path, *actions: dict[str, Any]) -> None:
+    (directory / "_delta_log").mkdir(parents=True)
+    lines = "".join(json.dumps(action) + "\n" for action in actions)
+    (directory / "_delta_log" / f"{0:020}.json").write_text(lines)
+
+
+def written(directory: Path) -> KnownTable:
+    """By deltalake: all types, also in a struct that may be null, in many small files."""
+    places = [Column(kind, place) for kind in SAMPLED for place in ("data", "nested")]
+    writable = {column: [value for value in VALUES[column.kind.name] if can_write(column, value)] for column in places}
+    drawing = SeededDrawing(directory.name, {column: palette(column.kind, writable[column]) for column in places})
+
+    def drawn(place: str) -> dict[str, Any]:
+        return {
+            column.name: None if drawing.chance(4) else arrow_value(column.kind.name, drawing.value(column))
+            for column in places
+            if column.place == place
+        }
+
+    rows = [
+        drawn("data") | {"bucket": bucket, "box": None if drawing.chance(4) else drawn("nested")}
+        for bucket in range(FILES)
+        for _ in range(drawing.pick([1, 2, 3]))
+    ]
+    types = {column: pa.field(column.name, ARROW_TYPES[column.kind.name]) for column in places}
+    box = pa.struct([field for column, field in types.items() if column.place == "nested"])
+    fields = [field for column, field in types.items() if column.place == "data"]
+    schema = pa.schema([*fields, pa.field("box", box), pa.field("bucket", pa.int64())])
+    write_deltalake(directory, pa.Table.from_pylist(rows, schema), partition_by=["bucket"])
+    return _read_back(directory, places, lambda column, row: row["box"] if column.place == "nested" else row)
+
+
+def partitioned(directory: Path, kind: Kind) -> KnownTable:
+    """By deltalake: a file for each value of a type, which is its partition value, and in it too."""
+    columns = [Column(kind, "partition"), Column(kind, "data")]
+    values = [value for value in palette(kind, VALUES[kind.name]) if can_write(columns[0], value)]
+    if kind.name == "string":
+        values.append("")
+    array = pa.array([arrow_value(kind.name, value) for value in [*values, None]], ARROW_TYPES[kind.name])
+    names = [column.name for column in columns]
+    write_deltalake(directory, pa.table([array, array], names=names), partition_by=names[:1])
+    in_file = columns[1].name
+    return _read_back(directory, columns, lambda column, row: {column.name: row[in_file]})
+
+
+def _read_back(
+    directory: Path, columns: list[Column], struct_of: Callable[[Column, dict[str, Any]], dict[str, Any] | None]
+) -> KnownTable:
+    files = {
+        file.name: [
+            {column: plain_value((struct_of(column, row) or {}).get(column.name)) for column in columns}
+            for row in pq.ParquetFile(file).read().to_pylist()
+        ]
+        for file in directory.rglob("*.parquet")
+    }
+    return KnownTable(GoldenTable(directory.name, directory), columns, files)
+
+
+def can_write(column: Column, value: Any) -> bool:
+    """Python's dates begin in year 1, and deltalake writes a folder of 300 digits, or -1.-25 for a decimal."""
+    match column.kind.name, column.place:
+        case "date", _:
+            return -700_000 < value < 2_900_000
+        case "double", "partition":
+            return len(f"{value:f}") < 60 and len(f"{value:.400f}".rstrip("0")) < 60
+        case (("decimal10" | "decimal38"), "partition"):
+            return value >= 0
+    return True
+
+
+def arrow_value(kind: str, value: Any) -> Any:
+    match kind:
+        case _ if value is None:
+            return None
+        case "date":
+            return EPOCH.date() + timedelta(days=value)
+        case "timestamp":
+            return EPOCH + timedelta(microseconds=value)
+        case "timestamp_ntz":
+            return EPOCH.replace(tzinfo=None) + timedelta(microseconds=value)
+    return value
+
+
+def plain_value(value: Any) -> Any:
+    """What `tests.property.pruning.kinds` takes for a value that pyarrow has read."""
+    if isinstance(value, datetime):
+        return (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
+    return (value - EPOCH.date()).days if isinstance(value, date) else value

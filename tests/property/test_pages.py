@@ -1,0 +1,174 @@
+"""Random histories of a table: answers in pages, and refreshed ones, against the same answer in one piece.
+
+Between two pages the table goes on: with commits, checkpoints of any kind also of versions long past, compactions, and
+processes that know nothing of it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from core.delta.log import checkpoint, replay
+from core.sharing import selection
+from tests.property.delta_history import History, Step, step_strategy
+from tests.unit.sharing.world import DELTA, Ask, Raw, World
+
+PATHS = [f"p=a%20b/{number}.parquet" for number in range(12)]
+# What leaves all that was there as it was: nothing is cleaned up or overwritten.
+KEPT = [
+    "in parts",
+    "half of the parts",
+    "v2 json",
+    "v2 parquet",
+    "by deltalake",
+    "compacted",
+    "no hint",
+    "missing hint",
+]
+SIZES = st.integers(1, 5)
+CAPABILITIES = ["", DELTA]
+HINTS = st.fixed_dictionaries(
+    {},
+    optional={
+        "predicateHints": st.lists(st.sampled_from(["p = 'x'", "p IS NULL", "id < 5", "id < 3 OR p = ''"]), max_size=2),
+        "jsonPredicateHints": st.just('{"op":"isNull","children":[{"op":"column","name":"p","valueType":"string"}]}'),
+        "limitHint": st.integers(0, 20),
+    },
+)
+
+histories = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@pytest.fixture(autouse=True, params=["as they are", "tiny"])
+def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if request.param == "tiny":
+        monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
+        monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
+        monkeypatch.setattr(replay, "BATCH_FILES", 3)
+        monkeypatch.setattr(selection, "LIMITED_BATCH", 2)
+
+
+@dataclass
+class Table:
+    """A table with a past and a future."""
+
+    world: World
+    history: History
+    future: list[Step]
+    capabilities: str
+
+    def go_on(self) -> None:
+        if self.future:
+            step = self.future.pop()
+            for shape in step.shapes:  # first of the version that is being paged
+                self.history.shape(shape, step.reach)
+            self.history.commit(step)
+            for shape in reversed(step.shapes):
+                self.history.shape(shape, step.reach)
+            if step.looked_at:
+                self.world.query(DELTA)
+            else:
+                self.world.restart()
+
+
+def tables(**steps: Any) -> st.SearchStrategy[Table]:
+    def table(capabilities: str) -> st.SearchStrategy[Table]:
+        vectors = capabilities == DELTA
+        past = step_strategy(PATHS, changes=8, vectors=vectors, **steps)
+        future = step_strategy(PATHS, changes=8, vectors=vectors, shapes=KEPT, **steps)
+        return st.builds(
+            lived, st.lists(past, min_size=1, max_size=5), st.lists(future, max_size=6), st.just(capabilities)
+        )
+
+    return st.sampled_from(CAPABILITIES).flatmap(table)
+
+
+def lived(past: list[Step], future: list[Step], capabilities: str) -> Table:
+    world = World()
+    history = History(world.lake)
+    for step in past:
+        history.commit(step)
+        if step.looked_at:
+            world.query(DELTA)
+        for shape in step.shapes:
+            history.shape(shape, step.reach)
+    return Table(world, history, future, capabilities)
+
+
+def whole(table: Table, ask: Ask, **asked: Any) -> Raw:
+    ask(table.capabilities, **asked)
+    return table.world.raw
+
+
+def ids(lines: Raw) -> list[bytes]:
+    return sorted(line.split(b'"id":')[1][:66] for line in lines if has_url(line))
+
+
+def has_url(line: bytes) -> bool:
+    return b"X-Amz-Signature" in line
+
+
+def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
+    unpaged, version = whole(table, ask, **asked), table.world.headers["Delta-Table-Version"]
+    # A process may know the table from an older checkpoint than is read for pages, in another order.
+    *expected, _ = whole(table, ask, maxFiles=10_000, **asked)
+    assert "limitHint" in asked or ids(expected) == ids(unpaged)
+    assert expected[:2] == unpaged[:2]
+    versions = []
+
+    def between() -> None:
+        versions.append(table.world.headers["Delta-Table-Version"])
+        table.go_on()
+
+    pages = table.world.pages(ask, table.capabilities, between=between, maxFiles=size, **asked)
+    assert all(page[:2] == expected[:2] for page in pages)
+    assert [line for page in pages for line in page[2:]] == expected[2:]
+    assert set(versions) <= {version}
+    sizes = [sum(map(has_url, page)) for page in pages]
+    assert all(number == size for number in sizes[:-1])
+    assert sizes[-1] in range(1 if len(pages) > 1 else 0, size + 1)
+
+
+@histories
+@given(table=tables(), size=SIZES, asked=HINTS, data=st.data())
+def test_pages_of_a_query_are_its_answer(table: Table, size: int, asked: dict[str, Any], data: st.DataObject) -> None:
+    if data.draw(st.booleans()):
+        asked |= {"version": data.draw(st.integers(table.history.earliest, table.history.latest.version))}
+    check_pages(table, table.world.query, size, **asked)
+
+
+@histories
+@given(table=tables(), size=SIZES, with_protocol=st.booleans(), data=st.data())
+def test_pages_of_a_stream_are_its_answer(table: Table, size: int, with_protocol: bool, data: st.DataObject) -> None:
+    start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
+    asked = {"startingVersion": start, "includeHistoricalProtocol": with_protocol}
+    check_pages(table, table.world.query, size, **asked)
+
+
+@histories
+@given(table=tables(feeds=[True]), size=SIZES, with_metadata=st.booleans(), data=st.data())
+def test_pages_of_a_change_feed_are_its_answer(
+    table: Table, size: int, with_metadata: bool, data: st.DataObject
+) -> None:
+    start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
+    asked = {"startingVersion": start, "includeHistoricalMetadata": with_metadata}
+    check_pages(table, table.world.changes, size, **asked)
+
+
+@histories
+@given(table=tables(), asked=HINTS)
+def test_a_refreshed_answer_has_the_same_head_and_files(table: Table, asked: dict[str, Any]) -> None:
+    world = table.world
+    asked.pop("limitHint", None)  # which files fill it depends on their order
+    expected = whole(table, world.query, **asked)
+    token = world.query(table.capabilities, includeRefreshToken=True)[-1]["endStreamAction"]["refreshToken"]
+    version = world.headers["Delta-Table-Version"]
+    while table.future:
+        table.go_on()
+        again = whole(table, world.query, refreshToken=token, **asked)
+        assert world.headers["Delta-Table-Version"] == version
+        assert again[:2] == expected[:2]
+        assert ids(again) == ids(expected)

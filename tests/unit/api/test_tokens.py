@@ -1,0 +1,104 @@
+import string
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from core.api.tokens import SETTLING_SECONDS, ExpiredTokenError, InvalidTokenError, SignedTokens, SigningKey
+
+NOW = 1_800_000_000
+LIFETIME = 3600
+OLD_KEY, NEW_KEY = SigningKey(b"o" * 32, 0), SigningKey(b"n" * 32, NOW)
+TOKENS = SignedTokens([OLD_KEY], NOW)
+SCOPE = ("tables", "recipient", "share", "schema")
+LETTERS = string.ascii_letters + string.digits + "-_"
+
+contents = st.binary(max_size=60)
+scopes = st.lists(st.text(st.characters(codec="utf-8"), max_size=60), max_size=4).map(tuple)
+fast = settings(deadline=None)
+
+
+def issue(content: bytes = b"content", scope: tuple[str, ...] = SCOPE, *, tokens: SignedTokens = TOKENS) -> str:
+    return tokens.issue(scope, content, lifetime_seconds=LIFETIME)
+
+
+def is_invalid(token: str, scope: tuple[str, ...] = SCOPE, *, tokens: SignedTokens = TOKENS) -> bool:
+    try:
+        tokens.read(token, scope)
+    except InvalidTokenError:
+        return True
+    return False
+
+
+@fast
+@given(scopes, contents)
+def test_a_token_gives_back_its_content_and_needs_no_escaping_in_a_url(scope, content):
+    token = issue(content, scope)
+    assert TOKENS.read(token, scope) == content
+    assert set(token) <= set(LETTERS)
+
+
+@fast
+@given(scopes, scopes, contents)
+def test_a_token_of_another_scope_is_invalid(scope, other, content):
+    assume(scope != other)
+    assert is_invalid(issue(content, scope), other)
+
+
+@fast
+@given(contents, st.data())
+def test_a_token_that_was_altered_anywhere_is_invalid(content, data):
+    token = issue(content)
+    at = data.draw(st.integers(0, len(token) - 1))
+    other = data.draw(st.sampled_from(LETTERS + "+/=é ."))
+    assume(token[at] != other)
+    assert is_invalid(token[:at] + other + token[at + 1 :])
+
+
+@fast
+@given(contents, st.data())
+def test_a_token_that_was_cut_is_invalid(content, data):
+    token = issue(content)
+    assert is_invalid(token[: data.draw(st.integers(0, len(token) - 1))])
+
+
+@fast
+@given(st.text(max_size=100))
+def test_any_other_text_is_invalid(text):
+    assert is_invalid(text)
+
+
+@pytest.mark.parametrize("suffix", ["=", "==", "\n", "A"])
+def test_a_token_with_something_appended_is_invalid(suffix):
+    assert is_invalid(issue() + suffix)
+
+
+def test_a_token_is_good_to_the_last_second_of_its_time():
+    token = issue()
+    assert SignedTokens([OLD_KEY], NOW + LIFETIME - 1).read(token, SCOPE) == b"content"
+    with pytest.raises(ExpiredTokenError):
+        SignedTokens([OLD_KEY], NOW + LIFETIME).read(token, SCOPE)
+
+
+def test_of_a_token_that_is_not_ours_it_is_not_told_that_it_has_expired():
+    assert is_invalid(issue(), tokens=SignedTokens([NEW_KEY], NOW + LIFETIME))
+
+
+def test_a_token_of_a_key_that_is_not_known_is_invalid():
+    assert is_invalid(issue(), tokens=SignedTokens([NEW_KEY], NOW))
+
+
+def test_after_a_rotation_tokens_of_the_key_before_stay_good():
+    assert SignedTokens([NEW_KEY, OLD_KEY], NOW).read(issue(), SCOPE) == b"content"
+
+
+def test_a_new_key_signs_only_once_every_process_can_know_it():
+    def rotated(now: float) -> str:
+        return issue(tokens=SignedTokens([NEW_KEY, OLD_KEY], now))
+
+    assert TOKENS.read(rotated(NOW + SETTLING_SECONDS - 1), SCOPE) == b"content"
+    assert is_invalid(rotated(NOW + SETTLING_SECONDS))
+
+
+def test_a_signing_key_does_not_show_its_secret():
+    assert "ooo" not in repr(OLD_KEY)

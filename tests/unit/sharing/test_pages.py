@@ -1,0 +1,377 @@
+"""Answers in pages and refreshed answers: of one version, without gaps, and only for whom they were made."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.api import query as query_module
+from core.api.table_tokens import PAGE_LIFETIME_SECONDS, REFRESH_LIFETIME_SECONDS
+from core.errors import InvalidParameterError, MalformedRequestError, SharingError
+from tests.unit.delta.builder import PROTOCOL, Action, add, checkpoint, metadata, name, remove
+from tests.unit.sharing.world import DELTA, NOW, World
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+MISMATCH = (
+    "Query parameter mismatch detected for the next page query. The query parameter\n"
+    "cannot change when querying the next page results."
+)
+
+
+def rows(number: int) -> dict[str, str]:
+    return {"stats": f'{{"numRecords":{number}}}'}
+
+
+def five_files(**table: Any) -> World:
+    return World([PROTOCOL, metadata(configuration=FEED), *(add(letter, **rows(10)) for letter in "abcde")], **table)
+
+
+def letters(lines: list[bytes]) -> str:
+    """The files of a page, by their paths: each is the key at the end of its URL."""
+    urls = (line.split(b"/one/")[1] for line in lines if b"/one/" in line)
+    return "".join(url[:1].decode() for url in urls)
+
+
+def refusal(ask: Any, *arguments: Any, **body: Any) -> str:
+    with pytest.raises(SharingError) as caught:
+        ask(*arguments, **body)
+    assert caught.value.status == 400
+    return caught.value.message
+
+
+def first_token(world: World, **body: Any) -> str:
+    return world.query(maxFiles=2, **body)[-1]["endStreamAction"]["nextPageToken"]
+
+
+class TestSnapshots:
+    @pytest.mark.parametrize("capabilities", ["", DELTA])
+    @pytest.mark.parametrize(
+        ("size", "expected"),
+        [(1, ["a", "b", "c", "d", "e"]), (2, ["ab", "cd", "e"]), (5, ["abcde"]), (2**31 - 1, ["abcde"])],
+    )
+    def test_each_page_has_so_many_files_after_the_same_two_lines(
+        self, capabilities: str, size: int, expected: list[str]
+    ) -> None:
+        world = five_files()
+        world.query(capabilities)
+        whole = world.raw
+        pages = world.pages(world.query, capabilities, maxFiles=size)
+        assert list(map(letters, pages)) == expected
+        assert all(page[:2] == whole[:2] for page in pages)
+        assert [line for page in pages for line in page[2:]] == whole[2:]
+
+    def test_pages_are_of_the_first_ones_version_whatever_was_committed_since(self) -> None:
+        world = five_files()
+        versions = []
+
+        def commit() -> None:
+            versions.append(world.headers["Delta-Table-Version"])
+            number = len(versions)
+            world.lake.commit(number, remove("edcba"[number]), add(f"{number}"), metadata(name=f"{number}"))
+            rows = [add(letter) for letter in "edcba"]
+            world.lake.put(name(number - 1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rows))
+            world.restart()
+
+        pages = world.pages(world.query, between=commit, maxFiles=1)
+        assert list(map(letters, pages)) == ["a", "b", "c", "d", "e"]
+        assert versions == ["0"] * 4
+        assert len({tuple(page[:2]) for page in pages}) == 1
+
+    def test_there_is_no_next_page_if_no_more_file_is_kept(self) -> None:
+        world = World([PROTOCOL, metadata(), *(add(letter, p="xxyxz"[at]) for at, letter in enumerate("abcde"))])
+        for size, expected in ((1, ["a", "b", "d"]), (2, ["ab", "d"]), (3, ["abd"])):
+            pages = world.pages(world.query, maxFiles=size, predicateHints=["p = 'x'"])
+            assert list(map(letters, pages)) == expected
+        assert list(map(letters, world.pages(world.query, maxFiles=1, predicateHints=["p = 'nothing'"]))) == [""]
+        assert world.raw[-1] == b'{"endStreamAction":{}}'
+
+    def test_rows_are_counted_from_page_to_page(self) -> None:
+        world = five_files()
+        for limit, expected in ((30, "abc"), (31, "abcd"), (0, "")):
+            for size in (1, 2, 3):
+                pages = world.pages(world.query, maxFiles=size, limitHint=limit)
+                assert "".join(map(letters, pages)) == expected
+                assert len(pages) == max(-(-len(expected) // size), 1)
+
+    def test_a_next_page_without_a_size_is_all_that_is_left(self) -> None:
+        world = five_files()
+        rest = world.query(pageToken=first_token(world))
+        assert letters(world.raw) == "cde"
+        assert "endStreamAction" not in rest[-1]
+        world.query(pageToken=first_token(world), maxFiles=1)
+        assert letters(world.raw) == "c"
+
+    def test_no_page_is_longer_than_the_server_allows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(query_module, "MAX_PAGE_FILES", 2)
+        world = five_files()
+        assert list(map(letters, world.pages(world.query, maxFiles=100))) == ["ab", "cd", "e"]
+        world.query()
+        assert letters(world.raw) == "abcde"
+
+    def test_files_tell_their_version_on_every_page_if_one_was_asked_for(self) -> None:
+        world = five_files()
+        world.lake.commit(1, add("f"))
+        for asked in ({"version": 0}, {"timestamp": "1970-01-01T00:00:00.5Z"}):
+            pages = world.pages(world.query, maxFiles=2, **asked)
+            assert list(map(letters, pages)) == ["ab", "cd", "e"]
+            assert all(b'"version":0,"timestamp":0' in line for page in pages for line in page[2:])
+        assert not any(b'"version"' in line for page in world.pages(world.query, maxFiles=2) for line in page)
+
+    def test_a_moment_is_not_looked_up_again(self) -> None:
+        world = five_files()
+        token = first_token(world, timestamp="1970-01-01T00:00:00Z")
+        body, _ = world.lake.s3.objects[world.lake.location.key(name(0))]
+        world.lake.put(name(0), body, at_ms=60_000)
+        world.restart()
+        assert "is before the earliest" in refusal(world.query, timestamp="1970-01-01T00:00:00Z")
+        world.query(timestamp="1970-01-01T00:00:00Z", pageToken=token)
+        assert letters(world.raw) == "cde"
+
+
+class TestRanges:
+    def many_commits(self) -> World:
+        """Version and files: 0 ab, 1 c and metadata, 2 metadata alone, 3 de, 4 metadata alone."""
+        properties = metadata(configuration=FEED)
+        return World(
+            [PROTOCOL, properties, add("a"), add("b")],
+            [properties, add("c")],
+            [properties],
+            [add("d"), add("e")],
+            [properties],
+        )
+
+    @pytest.mark.parametrize("capabilities", ["", DELTA])
+    @pytest.mark.parametrize("route", ["query", "changes"])
+    @pytest.mark.parametrize("size", range(1, 6))
+    def test_what_changed_between_files_comes_once_and_does_not_count(
+        self, capabilities: str, route: str, size: int
+    ) -> None:
+        world = self.many_commits()
+        ask = getattr(world, route)
+        asked = {"startingVersion": 0, "includeHistoricalMetadata": "true"}
+        ask(capabilities, **asked)
+        whole = world.raw
+        pages = world.pages(ask, capabilities, maxFiles=size, **asked)
+        assert [len(letters(page)) for page in pages] == [size] * (5 // size) + ([5 % size] if 5 % size else [])
+        assert all(page[:2] == whole[:2] for page in pages)
+        assert [line for page in pages for line in page[2:]] == whole[2:]
+
+    @pytest.mark.parametrize("route", ["query", "changes"])
+    def test_a_range_ends_where_it_ended_on_its_first_page(self, route: str) -> None:
+        world = self.many_commits()
+        ask = getattr(world, route)
+
+        def commit() -> None:
+            assert world.headers["Delta-Table-Version"] == "1"
+            version = max(int(key[-25:-5]) for key in world.lake.s3.objects if key.endswith(".json")) + 1
+            world.lake.commit(version, add(f"{version}"), metadata(configuration=FEED, name=f"{version}"))
+            world.restart()
+
+        pages = world.pages(ask, between=commit, maxFiles=1, startingVersion=1)
+        assert list(map(letters, pages)) == ["c", "d", "e"]
+        assert len({tuple(page[:2]) for page in pages}) == 1
+
+    def test_a_change_feed_up_to_a_moment_that_is_still_to_come_ends_where_it_ended(self) -> None:
+        world = self.many_commits()
+        edges = {"startingTimestamp": "1970-01-01T00:00:01Z", "endingTimestamp": "2040-01-01T00:00:00Z"}
+        pages = world.pages(world.changes, between=lambda: world.lake.commit(5, add("f")), maxFiles=2, **edges)
+        assert list(map(letters, pages)) == ["cd", "e"]
+
+    def test_a_page_knows_of_what_was_removed_whether_its_table_was_partitioned_then(self) -> None:
+        """Of the version before the page, not of the range's first."""
+        unsaid: Action = {"remove": {"path": "a", "dataChange": True, "size": 1}}
+        world = World(
+            [PROTOCOL, metadata(), add("a")],
+            [metadata(partitionColumns=[])],
+            [add("b", partitionValues={})],
+            [unsaid],
+        )
+        assert list(map(letters, world.pages(world.query, startingVersion=0, maxFiles=2))) == ["ab", "a"]
+
+    def test_a_feed_that_was_switched_off_is_told_with_the_whole_range(self) -> None:
+        world = World([PROTOCOL, metadata(configuration=FEED), add("a"), add("b")], [add("c")], [metadata(), add("d")])
+        end = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]
+        world.changes(startingVersion=0, maxFiles=1, pageToken=end["nextPageToken"])
+        message = refusal(world.changes, startingVersion=0, pageToken=end["nextPageToken"])
+        assert message == ("Error getting change data for range [0, 2] as change data was not recorded for version [2]")
+
+    def test_commits_that_were_cleaned_up_are_told(self) -> None:
+        world = self.many_commits()
+        token = world.query(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        kept = [PROTOCOL, metadata(configuration=FEED), *map(add, "abcde")]
+        world.lake.put(name(4, "checkpoint.parquet"), checkpoint(*kept))
+        world.lake.delete(*map(name, range(4)))
+        world.restart()
+        message = refusal(world.query, startingVersion=0, pageToken=token)
+        assert message.endswith("The earliest available version is 4.")
+
+
+class TestRefreshes:
+    def refresh_token(self, world: World, **body: Any) -> str:
+        return world.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
+
+    @pytest.mark.parametrize("capabilities", ["", DELTA])
+    def test_a_refreshed_answer_is_the_one_that_it_refreshes(self, capabilities: str) -> None:
+        world = five_files(history_shared=False)
+        world.query(capabilities)
+        whole = world.raw
+        token = self.refresh_token(world)
+        world.lake.commit(1, remove("a"), add("f"), metadata(name="new"))
+        world.restart()
+        end = world.query(capabilities, refreshToken=token, includeRefreshToken=True)[-1]["endStreamAction"]
+        assert world.raw[:-1] == whole
+        assert world.headers["Delta-Table-Version"] == "0"
+        world.query(capabilities, refreshToken=end["refreshToken"])
+        assert world.raw == whole
+
+    def test_its_head_is_the_same_though_a_checkpoint_has_it_in_another_order(self) -> None:
+        def head(features: list[str], **properties: str) -> list[Action]:
+            names = {"readerFeatures": features, "writerFeatures": features}
+            options = {"format": {"provider": "parquet", "options": properties}, "configuration": properties}
+            return [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | names}, metadata(**options)]
+
+        mapped = {"delta.columnMapping.mode": "name", "a": "1"}
+        world = World([*head(["deletionVectors", "columnMapping"], **mapped), add("a")])
+        token = world.query(DELTA, includeRefreshToken=True)[-1]["endStreamAction"]["refreshToken"]
+        first = world.raw
+        turned = head(["columnMapping", "deletionVectors"], **dict(reversed(mapped.items())))
+        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(*turned, add("a")))
+        world.restart()
+        world.query(DELTA, refreshToken=token)
+        assert world.raw[:2] == first[:2]
+
+    def test_it_may_be_asked_for_with_other_predicates_and_in_pages(self) -> None:
+        world = five_files(history_shared=False)
+        token = self.refresh_token(world, limitHint=1)
+        world.lake.commit(1, remove("a"))
+        end = world.query(refreshToken=token, maxFiles=3)[-1]["endStreamAction"]
+        assert letters(world.raw) == "abc"
+        world.query(pageToken=end["nextPageToken"])
+        assert letters(world.raw) == "de"
+
+    def test_a_version_that_was_cleaned_up_is_told(self) -> None:
+        world = five_files()
+        token = self.refresh_token(world)
+        world.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        world.lake.delete(name(0))
+        with pytest.raises(MalformedRequestError, match="earliest available version is 1"):
+            world.query(refreshToken=token)
+
+
+class TestWhatIsShared:
+    def test_pages_and_refreshes_need_no_history(self) -> None:
+        world = five_files(history_shared=False)
+        world.lake.commit(1, add("f"))
+        assert letters([line for page in world.pages(world.query, maxFiles=4) for line in page]) == "abcdef"
+
+    def test_who_names_a_version_needs_history_on_every_page(self) -> None:
+        world = five_files()
+        token = first_token(world, version=0)
+        world.table = replace(world.table, history_shared=False)
+        assert "history sharing is not enabled" in refusal(world.query, version=0, pageToken=token)
+
+    def test_nothing_before_the_first_shared_version_is_answered(self) -> None:
+        world = five_files()
+        token, refresh = first_token(world), world.tokens().issue_refresh(0)
+        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        world.lake.commit(1, add("f"))
+        world.table = replace(world.table, start_version=1)
+        assert refusal(world.query, pageToken=token) == "You can only query table data since version 1."
+        assert refusal(world.query, refreshToken=refresh) == "You can only query table data since version 1."
+        assert refusal(world.changes, startingVersion=0, pageToken=changes) == (
+            "You can only query table changes since version 1."
+        )
+
+
+class TestTokens:
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"limitHint": 3},
+            {"predicateHints": ["p = 'y'"]},
+            {"predicateHints": []},
+            {"jsonPredicateHints": "{}"},
+            {"version": 0},
+            {"timestamp": "1970-01-01T00:00:00Z"},
+            {"startingVersion": 0},
+            {"includeHistoricalProtocol": True},
+        ],
+    )
+    def test_a_token_of_another_query_is_refused(self, change: dict[str, Any]) -> None:
+        world = five_files()
+        asked = {"predicateHints": ["p = 'x'"], "limitHint": 40}
+        token = first_token(world, **asked)
+        assert refusal(world.query, pageToken=token, **asked | change) == MISMATCH
+
+    def test_size_format_and_hash_of_ids_may_change_from_page_to_page(self) -> None:
+        world = five_files()
+        world.query(DELTA, "parquet", pageToken=first_token(world), maxFiles=100)
+        assert letters(world.raw) == "cde"
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"startingVersion": 1},
+            {"endingVersion": 0},
+            {"endingTimestamp": "2040-01-01T00:00:00Z"},
+            {"includeHistoricalMetadata": "true"},
+            {"includeHistoricalProtocol": "true"},
+        ],
+    )
+    def test_a_token_of_other_changes_is_refused(self, change: dict[str, Any]) -> None:
+        world = five_files()
+        asked = {"startingVersion": 0}
+        token = world.changes(maxFiles=2, **asked)[-1]["endStreamAction"]["nextPageToken"]
+        assert refusal(world.changes, pageToken=token, **asked | change) == MISMATCH
+
+    def test_a_token_is_for_its_own_purpose(self) -> None:
+        world = five_files()
+        page, refresh = first_token(world, startingVersion=0), world.tokens().issue_refresh(0)
+        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        for token in (changes, refresh):
+            message = refusal(world.query, startingVersion=0, pageToken=token)
+            assert message == f"Error decoding the page token: {token[:100]}."
+        for token in (page, refresh):
+            message = refusal(world.changes, startingVersion=0, pageToken=token)
+            assert message == f"Error decoding the page token: {token[:100]}."
+        for token in (page, changes):
+            assert refusal(world.query, refreshToken=token) == f"Error decoding refresh token: {token[:100]}."
+
+    def test_a_token_of_another_table_is_told_as_such_even_if_its_query_is_another_too(self) -> None:
+        world = five_files()
+        page, refresh = first_token(world), world.tokens().issue_refresh(0)
+        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        world.table = replace(world.table, id="another")
+        other = "The table specified in the {} token does not match the table being queried."
+        assert refusal(world.query, pageToken=page, limitHint=7) == other.format("page")
+        assert refusal(world.changes, startingVersion=0, pageToken=changes) == other.format("page")
+        assert refusal(world.query, refreshToken=refresh) == other.format("refresh")
+
+    def test_an_expired_token_is_told_as_such_even_if_its_table_is_another_too(self) -> None:
+        world = five_files()
+        page, refresh = first_token(world), world.tokens().issue_refresh(0)
+        for lifetime, asked in (
+            (REFRESH_LIFETIME_SECONDS, {"refreshToken": refresh}),
+            (PAGE_LIFETIME_SECONDS, {"pageToken": page}),
+        ):
+            expires_at = NOW + lifetime
+            world.now, world.table = expires_at - 1, replace(world.table, id="t-1")
+            world.query(**asked)
+            world.now, world.table = expires_at, replace(world.table, id="another")
+            kind = next(iter(asked)).removesuffix("Token")
+            assert refusal(world.query, **asked) == f"The {kind} token has expired. Please restart the query."
+
+    def test_a_version_that_cannot_be_read_any_more_is_a_reason_to_restart(self) -> None:
+        world = five_files()
+        token = first_token(world)
+        world.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        world.lake.delete(name(0))
+        with pytest.raises(MalformedRequestError, match="Please restart the query.$"):
+            world.query(pageToken=token)
+
+    def test_a_bad_token_is_found_before_the_log_is_read(self) -> None:
+        world = five_files()
+        for body in ({"pageToken": "x"}, {"refreshToken": "x"}, {"startingVersion": 0, "pageToken": "x"}):
+            with pytest.raises(InvalidParameterError):
+                world.query(**body)
+        assert world.lake.requests == []
