@@ -37,8 +37,9 @@ test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's
 	$(RUN) pytest tests/clients --timeout=900
 
 .PHONY: test-nightly
-test-nightly: .venv/.all ## Prune 20,000 random tables by random predicates, against the truth by brute force
-	$(RUN) pytest -n 2 -rP --timeout=7200 --hypothesis-profile=nightly tests/property/test_pruning.py
+test-nightly: .venv/.all ## Prune 20,000 random tables by random predicates, in process and over HTTP
+	$(RUN) pytest -n 2 -rP --timeout=7200 --hypothesis-profile=nightly \
+	  tests/property/test_pruning.py tests/property/test_pruning_http.py
 
 .PHONY: lint
 lint: .venv/.all ## Check format, rules, types and the directions of imports

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import TypeAlias
 
@@ -42,6 +43,8 @@ RECIPIENT = "local"
 TOKEN_SECONDS = 86_400
 EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
+# Half a second of import, which a function leaves to its first SQL hint: a server has the time before it.
+SQL_PARSER = "core.pruning.parsing.spark_sql"
 
 Progress: TypeAlias = Callable[[str], None]
 
@@ -94,8 +97,10 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
         process_services.cache_clear()  # an earlier server of this process had another environment
         functions = import_functions(routes)
         _log_to_stderr(options.log_level)
-        front = Front(routes, functions, _threads(stack), options.access_log)
+        threads = _threads(stack)
+        front = Front(routes, functions, threads, options.access_log)
         stack.enter_context(serving(front, bound))
+        threads.submit(import_module, SQL_PARSER)
         endpoint = f"http://{_reachable(bound)}{options.prefix}"
         profile = profile_document(endpoint, secret, token)
         write_private(options.profile_path, json.dumps(profile, indent=2) + "\n")

@@ -37,7 +37,7 @@ def record(
             "table": observed.table,
             "files_listed": observed.files_listed,
             "files_pruned": observed.files_pruned,
-            "hints_ignored": observed.hints_ignored,
+            "hints_ignored": observed.hints_ignored or None,
             "latency_ms": milliseconds,
         },
     )

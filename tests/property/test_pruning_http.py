@@ -137,7 +137,7 @@ def test_no_matching_row_is_lost_over_http(
 def test_no_matching_row_of_a_golden_table_is_lost_over_http(table: GoldenTable, served: ServedTables) -> None:
     known = known_golden(table)
     if known is None:
-        return  # no client is given it, or there are no rows to be had
+        pytest.skip("no client is given it, or its rows are not there, too many, or of types that are not compared")
     judge, drawing = Judge(served), SeededDrawing(table.name, known.values)
     for _ in range(PREDICATES_OF_A_GOLDEN_TABLE):
         formats = [PARQUET, DELTA] if known.is_plain else [DELTA]
