@@ -63,7 +63,8 @@ class Body:
             return None
         number = _whole(value)
         if number is None:
-            raise MalformedRequestError(f"Not a numeric value: {str(value)[:100]}")
+            shown = f"a {type(value).__name__}" if isinstance(value, list | dict) else str(value)[:100]
+            raise MalformedRequestError(f"Not a numeric value: {shown}")
         if not -largest - 1 <= number <= largest:
             raise MalformedRequestError("Not an int32 value" if largest == INT32_MAX else "Not an int64 value")
         return number

@@ -67,7 +67,10 @@ class Schema:
 
     def _search(self, path: tuple[str, ...]) -> list[Field]:
         if is_partition_value(path) and not _named(self._root, path[0]):
-            return [field for field in self._search(path[1:]) if field.in_partitions]
+            return [field for field in self._walk(path[1:]) if field.in_partitions]
+        return self._walk(path)
+
+    def _walk(self, path: tuple[str, ...]) -> list[Field]:
         found: list[tuple[tuple[str, ...], Mapping[str, Any], bool]] = [((), {"type": self._root}, False)]
         for name in path:
             found = [

@@ -119,7 +119,7 @@ class _Parser:
     def _column(self, node: dict[str, Any]) -> Expression:
         name, value_type = node.get("name"), _value_type(node)
         if not (isinstance(name, str) and value_type):
-            return Unknown(f"column {name!s:.80}", "its type is not one of the protocol")
+            return Unknown(f"column {_shown(name)}", "its type is not one of the protocol")
         column = self._columns.get((name, value_type))
         if column is None:
             column = self._columns[name, value_type] = Column((name,), declared=value_type)
@@ -151,7 +151,7 @@ def _literal(node: dict[str, Any]) -> Expression:
         value = parse(text)
         if value is not None:
             return Literal(kind, value, text)
-    return Unknown(f"literal {text!s:.80}", "it is not exactly one value of a type of the protocol")
+    return Unknown(f"literal {_shown(text)}", "it is not exactly one value of a type of the protocol")
 
 
 def _value_type(node: dict[str, Any]) -> str | None:
@@ -161,4 +161,8 @@ def _value_type(node: dict[str, Any]) -> str | None:
 
 def _text(op: Any, operands: Iterable[Expression]) -> str:
     named = [str(operand) if isinstance(operand, Column | Literal | Unknown) else "…" for operand in operands]
-    return f"{op!s:.40}({', '.join(named):.160})"
+    return f"{_shown(op)}({', '.join(named):.160})"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.80}" if isinstance(value, str) else f"a {type(value).__name__}"

@@ -4,6 +4,7 @@ What is outside of the subset that we know becomes `Unknown` where it stands, so
 sqlglot's is read only if nothing is set in it that we do not look at: a newer sqlglot that sets more is not misread.
 """
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -25,7 +26,7 @@ from core.pruning.expressions import (
     Or,
     Unknown,
 )
-from core.pruning.literals import cast_literal, have_one_type
+from core.pruning.literals import MAX_PRECISION, cast_literal, have_one_type
 from core.pruning.schema import DataType
 from core.pruning.values import TOP, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
 
@@ -39,6 +40,7 @@ STRINGS_OF_A_LENGTH = frozenset(
 )
 
 DIALECT = Databricks()
+UP_TO_99 = re.compile("[0-9]{1,2}")
 NUMBERS = frozenset({"integer", "decimal", "float", "double"})
 COMPARISONS: dict[type[exp.Expr], Operator] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 TYPES = {
@@ -272,10 +274,16 @@ def _data_type(node: exp.Expr) -> DataType | None:
     parameters = [parameter.name for parameter in node.args.get("expressions") or ()]
     if not _has_only(node, "this", "expressions"):
         return None
-    if node.this == exp.DType.DECIMAL and all(map(str.isdecimal, parameters)):
-        precision, scale = (*map(int, parameters), *(10, 0)[len(parameters) :])
-        return DataType("decimal", precision, scale)
+    if node.this == exp.DType.DECIMAL:
+        return _decimal_type(parameters)
     return DataType(TYPES[node.this]) if node.this in TYPES and not parameters else None
+
+
+def _decimal_type(parameters: list[str]) -> DataType | None:
+    if len(parameters) > 2 or not all(map(UP_TO_99.fullmatch, parameters)):
+        return None
+    precision, scale = (*map(int, parameters), *(10, 0)[len(parameters) :])
+    return DataType("decimal", precision, scale) if scale <= precision <= MAX_PRECISION else None
 
 
 def _literal(node: exp.Expr) -> Literal | None:

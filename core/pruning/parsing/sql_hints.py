@@ -9,6 +9,7 @@ from core.pruning.expressions import Expression, Unknown
 
 # Of all hints of a request together: more takes longer to read than pruning by it would save.
 MAX_CHARACTERS = 16 * 1024
+MAX_HINTS = 100
 
 
 def parse_sql_hints(hints: Sequence[str]) -> list[Expression]:
@@ -17,9 +18,10 @@ def parse_sql_hints(hints: Sequence[str]) -> list[Expression]:
     characters = 0
     for number, hint in enumerate(hints):
         characters += len(hint)
-        if characters > MAX_CHARACTERS:
+        if characters > MAX_CHARACTERS or number == MAX_HINTS:
             rest = f"{len(hints) - number} hints from {hint:.80}"
-            expressions.append(Unknown(rest, f"the hints have more than {MAX_CHARACTERS} characters"))
+            reason = f"there are more than {MAX_HINTS} hints, or {MAX_CHARACTERS} characters in them"
+            expressions.append(Unknown(rest, reason))
             break
         if "\0" in hint:
             expressions.append(Unknown(f"{hint:.80}", "it is no SQL"))

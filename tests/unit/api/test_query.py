@@ -66,6 +66,7 @@ def test_whole_numbers_may_come_as_strings(number: object) -> None:
         (b'{"version": "x3"}', "Not a numeric value: x3"),
         (b'{"version": 1.5}', "Not a numeric value: 1.5"),
         (b'{"version": true}', "Not a numeric value: True"),
+        (b'{"maxFiles": ' + b"[" * 1_000 + b"]" * 1_000 + b"}", "Not a numeric value: a list"),
         (b'{"version": 99999999999999999999}', "Not an int64 value"),
         (b'{"version": "%s"}' % (b"9" * 10_000), "Not an int64 value"),
         (b'{"maxFiles": 3000000000}', "Not an int32 value"),

@@ -17,6 +17,8 @@ TABLE = Table({"c": "long", "s": "string", "b": "boolean"})
 FILES = columns_of([with_stats(10, 20, 0)] * 1000)
 # What is allowed beyond a query without hints. Of this process alone: tests share their cores.
 BUDGET_SECONDS = 0.2
+# As deep as orjson reads.
+DEEP = "[" * 1_020 + "]" * 1_020
 YEAR_2020 = compare("year", "equal", "2020", "int")
 YEARS = Table({"year": "integer"}, ("year",))
 
@@ -75,7 +77,11 @@ def seconds_for(sql_hints: list[str], json_hint: str | None) -> float:
         pytest.param(["struct(" * 200], id="structs without an end"),
         pytest.param(["CASE WHEN " * 500], id="cases without an end"),
         pytest.param(["c::int = 1 OR " * 280 + "b"], id="casts"),
+        pytest.param(["CAST(c AS DECIMAL(999999999,0)) = 1"], id="a decimal of a billion digits"),
+        pytest.param([f"CAST(c AS DECIMAL({'9' * 5_000})) = 1", "CAST(c AS DECIMAL(1,2,3)) = 1"], id="no decimals"),
         pytest.param(["c = 1"] * 600, id="600 hints"),
+        pytest.param([""] * 100_000, id="100,000 empty hints"),
+        pytest.param([".".join(["partitionValues"] * 800) + ".c = 1"], id="partition values of partition values"),
         pytest.param(["c = 1"] * 100_000, id="100,000 hints"),
         pytest.param([";" * 1_900], id="statements"),
         pytest.param(["/*" * 8_000], id="comments"),
@@ -109,6 +115,13 @@ def test_sql_that_is_made_to_hurt_costs_little_and_is_no_error(hints):
         pytest.param(json.dumps(compare("c", "equal", "1e" + "9" * 1_000, "double")), id="an exponent of 1,000 digits"),
         pytest.param(json.dumps(compare(".".join("c" * 100_000), "equal", "1", "long")), id="a name of 100,000 dots"),
         pytest.param("\0" * 1000, id="NUL"),
+        pytest.param(f'{{"op":{DEEP}}}', id="lists in the place of an op"),
+        pytest.param(f'{{"op":"column","name":{DEEP}}}', id="lists in the place of a name"),
+        pytest.param(f'{{"op":"literal","value":{DEEP}}}', id="lists in the place of a value"),
+        pytest.param(
+            json.dumps(compare("partitionValues." * 2_000 + "c", "equal", "1", "long")),
+            id="partition values of partition values",
+        ),
     ],
 )
 @pytest.mark.usefixtures("alone")

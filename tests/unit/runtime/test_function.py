@@ -133,6 +133,7 @@ def test_each_request_is_one_line_that_says_who_asked_for_what_and_how_it_ended(
     def handle(asked: Call) -> Response:
         asked.observed.recipient, asked.observed.table = "acme", "s.c.t"
         asked.observed.files_listed, asked.observed.files_pruned = 3, 7
+        asked.observed.hints_ignored = ["f(x) = 1: why"]
         return Response(200)
 
     call(handle)
@@ -145,6 +146,7 @@ def test_each_request_is_one_line_that_says_who_asked_for_what_and_how_it_ended(
         "table": "s.c.t",
         "files_listed": 3,
         "files_pruned": 7,
+        "hints_ignored": ["f(x) = 1: why"],
     }
     assert expected.items() <= line.items()
     assert float(str(line["latency_ms"])) >= 0

@@ -193,9 +193,12 @@ def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it(
         {"op": "column", "name": "a", "valueType": "string"},
         {"op": "literal", "value": "x", "valueType": "string"},
     ]
-    lines = world.query(DELTA, jsonPredicateHints=json.dumps({"op": "equal", "children": leaves}))
+    hints = {"jsonPredicateHints": json.dumps({"op": "equal", "children": leaves}), "predicateHints": ["a (("]}
+    lines = world.query(DELTA, **hints)
     assert {line["file"]["id"] for line in lines[2:]} == {sha256("xx"), sha256("xy")}
     assert world.observed.files_pruned == 2
+    (ignored,) = world.observed.hints_ignored
+    assert ignored.startswith("a ((: ")
 
 
 @pytest.mark.parametrize(
