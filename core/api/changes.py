@@ -4,8 +4,9 @@ The checks and their texts are the reference server's: clients and their tests l
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
-from core.api.query import MAX_FILES_NOT_POSITIVE, MAX_PAGE_FILES
+from core.api.query import MAX_FILES_NOT_POSITIVE, page_size
 from core.api.request import Request, whole_number
 from core.api.table_tokens import checksum
 from core.errors import InvalidParameterError
@@ -15,6 +16,8 @@ from core.errors import InvalidParameterError
 class ChangesRequest:
     """The range has one beginning and at most one end, each a version or a timestamp."""
 
+    purpose: ClassVar[str] = "changes"
+
     starting_version: int | None
     starting_timestamp: str | None
     ending_version: int | None
@@ -22,9 +25,10 @@ class ChangesRequest:
     include_historical_metadata: bool
     include_historical_protocol: bool
     page_token: str | None
+    page_size: int | None
 
     @classmethod
-    def of(cls, request: Request) -> "ChangesRequest":
+    def of(cls, request: Request, max_files: int | None) -> "ChangesRequest":
         query = request.query
         for edge in ("starting", "ending"):
             if f"{edge}Version" in query and f"{edge}Timestamp" in query:
@@ -42,11 +46,8 @@ class ChangesRequest:
             include_historical_metadata=_flag(request, "includeHistoricalMetadata"),
             include_historical_protocol=_flag(request, "includeHistoricalProtocol"),
             page_token=query.get("pageToken"),
+            page_size=page_size(max_files),
         )
-
-    @property
-    def purpose(self) -> str:
-        return "changes"
 
     @property
     def checksum(self) -> str:
@@ -60,14 +61,12 @@ class ChangesRequest:
         )
 
 
-def asked_page_size(request: Request) -> int | None:
-    """By `maxFiles`, which is checked before the table is looked for, unlike the rest of the request."""
+def asked_max_files(request: Request) -> int | None:
+    """It is checked before the table is looked for, unlike the rest of the request."""
     number = request.number("maxFiles")
-    if number is None:
-        return None
-    if number <= 0:
+    if number is not None and number <= 0:
         raise InvalidParameterError(MAX_FILES_NOT_POSITIVE)
-    return min(number, MAX_PAGE_FILES)
+    return number
 
 
 def _version(request: Request, name: str) -> int | None:

@@ -9,13 +9,12 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from core.api.request import Request
-from core.api.tokens import ExpiredTokenError, InvalidTokenError, Scope, SignedTokens
+from core.api.tokens import PAGE_LIFETIME_SECONDS, ExpiredTokenError, InvalidTokenError, Scope, SignedTokens
 from core.errors import InvalidParameterError
 
 T = TypeVar("T")
 
 MAX_RESULTS = 500
-LIFETIME_SECONDS = 3 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +64,7 @@ class Cursor:
         if len(ahead) <= self.limit:
             return None
         last = ahead[self.limit - 1] if self.limit else self.position
-        return self._tokens.issue(self._scope, last.encode(), lifetime_seconds=LIFETIME_SECONDS)
+        return self._tokens.issue(self._scope, last.encode(), lifetime_seconds=PAGE_LIFETIME_SECONDS)
 
     def _read(self, token: str) -> str:
         try:

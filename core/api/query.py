@@ -4,6 +4,7 @@ The checks, their order and their texts are the reference server's: clients and 
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from core.api.body import INT32_MAX, Body
 from core.api.table_tokens import checksum
@@ -15,6 +16,8 @@ MAX_PAGE_FILES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
+    purpose: ClassVar[str] = "query"
+
     predicate_hints: tuple[str, ...] = ()
     json_predicate_hints: str | None = None
     limit_hint: int | None = None
@@ -36,11 +39,7 @@ class QueryRequest:
 
     @property
     def page_size(self) -> int | None:
-        return None if self.max_files is None else min(self.max_files, MAX_PAGE_FILES)
-
-    @property
-    def purpose(self) -> str:
-        return "query"
+        return page_size(self.max_files)
 
     @property
     def checksum(self) -> str:
@@ -54,6 +53,11 @@ class QueryRequest:
             self.ending_version,
             self.include_historical_protocol,
         )
+
+
+def page_size(max_files: int | None) -> int | None:
+    """None: all files in one answer."""
+    return None if max_files is None else min(max_files, MAX_PAGE_FILES)
 
 
 def parse_query(body: bytes, *, async_query: bool) -> QueryRequest:

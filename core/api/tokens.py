@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 Scope = tuple[str, ...]
 
+PAGE_LIFETIME_SECONDS = 3 * 24 * 3600
 # A new key signs only after every process that caches keys has had the time to learn of it.
 SETTLING_SECONDS = 600
 

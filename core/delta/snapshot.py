@@ -11,6 +11,8 @@ from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
+from core.errors import MalformedRequestError
+
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
@@ -133,7 +135,9 @@ class Commit:
 
 
 @dataclass(frozen=True, slots=True)
-class Snapshot:
+class Head:
+    """All that is told of a version but its files."""
+
     version: int
     timestamp: int
     """When the version was committed, in milliseconds since 1970."""
@@ -144,12 +148,41 @@ class Snapshot:
     """The bytes of all live files."""
     num_deletion_vectors: int
     """How many of the live files have one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot(Head):
     batches: Callable[[], Iterator[AddBatch]]
     """The live files, some thousands at a time."""
-    origin: str = ""
+    origin: str
     """From where its log was read. A version has its files in one order wherever it is read from the same origin."""
+    tip: str
+    """Of which log it is: the name of the object that stands for the version there."""
+
+    @property
+    def head(self) -> Head:
+        """Without what holds the files."""
+        return Head(
+            self.version,
+            self.timestamp,
+            self.protocol,
+            self.metadata,
+            self.num_files,
+            self.size,
+            self.num_deletion_vectors,
+        )
 
     def adds(self) -> Iterator[Add]:
         """The live files, one by one."""
         for batch in self.batches():
             yield from batch.adds()
+
+
+class ChangedLogError(MalformedRequestError):
+    """What was read before cannot be read in the same way again."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"Table version {version} cannot be read as before any more, because the table's transaction log was "
+            "cleaned up or rewritten. Please restart the query."
+        )

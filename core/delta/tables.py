@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from core.delta.history import History, check_commits, check_version
 from core.delta.log.files import Log, LogSegment, later_log, latest_log, origin_version, whole_log
-from core.delta.snapshot import Commit, Snapshot
+from core.delta.snapshot import ChangedLogError, Commit, Head, Snapshot
 from core.errors import TableFilesError
 from core.storage.session import StorageSession
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_TABLES = 64
+# Of each table: the pages of a range begin with the same two or three, beside the one that they go on from.
+MAX_HEADS = 8
 # What is kept of a commit that a listing shows.
 LISTED_BYTES = 300
 # A newer checkpoint is read instead of going on commit by commit, if it is so many commits ahead, or if the commits
@@ -58,9 +60,18 @@ class _Known:
     latest: "Replayed | None" = None
     travelled: "Replayed | None" = None
     """The last older version that was asked for: a query of one comes in several requests."""
+    heads: dict[int, tuple[str, Head]] = field(default_factory=dict)
+    """By version, each with the tip that it was read of; the last that was asked for at the end."""
+
+    @property
+    def listed_bytes(self) -> int:
+        log, heads = self.log, list(self.heads.values())  # at once: requests go on meanwhile
+        schemas = sum(len(head.metadata.schema_string) for _, head in heads)
+        return schemas + (LISTED_BYTES * len(log.commits) if log else 0)
 
     def forget(self) -> None:
         self.log = self.latest = self.travelled = None
+        self.heads = {}
 
 
 class DeltaTables:
@@ -100,6 +111,36 @@ class DeltaTables:
 
         return self._twice(known, read)
 
+    def head(self, storage: StorageSession, version: int) -> Head:
+        """A version without its files: so small that several are kept."""
+        known = self._known(storage)
+
+        def read() -> Head:
+            log = self._log_back_to(known, storage, version)
+            check_version(log, version)
+            heads, tip = known.heads, log.tip(version)
+            of_tip, head = heads.pop(version, ("", None))
+            if head is None or of_tip != tip:
+                head = self._travel(known, storage, version).snapshot.head
+            heads[version] = tip, head
+            if len(heads) > MAX_HEADS:
+                del heads[next(iter(heads))]
+            return head
+
+        return self._twice(known, read)
+
+    def tip(self, storage: StorageSession, version: int) -> str:
+        """By which a version's log can be recognised."""
+        known = self._known(storage)
+        with known.lock:
+            return self._log_back_to(known, storage, version).tip(version)
+
+    def check_tip(self, storage: StorageSession, version: int, tip: str) -> None:
+        """Refuses a log that is another one than the one in which the version had this tip."""
+        known = self._known(storage)
+        with known.lock:
+            self._log_back_to(known, storage, version).check_tip(version, tip)
+
     def snapshot_to_page(self, storage: StorageSession, snapshot: Snapshot) -> Snapshot:
         """The same version, read from its newest checkpoint: what it was read from may be cleaned up by now."""
         known, version = self._known(storage), snapshot.version
@@ -126,7 +167,12 @@ class DeltaTables:
             for kept in (known.latest, known.travelled):
                 if kept and _is_at(kept, log, version) and kept.segment.origin == origin:
                     return kept.snapshot
-            travelled = known.travelled = _read(storage, log.segment_from(origin, version))
+            try:
+                segment = log.segment_from(origin, version)
+            except ChangedLogError:  # or a checkpoint of a version long past was made since, which no later look shows
+                log = known.log = whole_log(storage.objects(), storage.location)
+                segment = log.segment_from(origin, version)
+            travelled = known.travelled = _read(storage, segment)
             return travelled.snapshot
 
         return self._twice(known, read)
@@ -147,7 +193,19 @@ class DeltaTables:
         with known.lock:
             log = self._log_back_to(known, storage, start)
         check_commits(log, start)
-        return _forgetting(known, read_commits(storage.objects().get, log, start, end))
+        return self._still_there(known, storage, start, read_commits(storage.objects().get, log, start, end))
+
+    def _still_there(
+        self, known: _Known, storage: StorageSession, start: int, commits: Iterator[Commit]
+    ) -> Iterator[Commit]:
+        try:
+            yield from commits
+        except TableFilesError:
+            with known.lock:
+                known.forget()
+                log = self._log_back_to(known, storage, start)
+            check_commits(log, start)  # if the log was cleaned up since it was listed, that is what is told
+            raise
 
     def _twice(self, known: _Known, read: Callable[[], T]) -> T:
         """What was listed is gone, if the log was cleaned up since: then it is looked at anew, once."""
@@ -178,7 +236,7 @@ class DeltaTables:
         with self._lock:
             memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
             for known in reversed(self._tables.values()):
-                listed = LISTED_BYTES * len(known.log.commits) if known.log else 0
+                listed = known.listed_bytes
                 if listed > memory:
                     known.forget()
                     continue
@@ -233,7 +291,8 @@ class DeltaTables:
         log = self._log_back_to(known, storage, version)
         check_version(log, version)
         latest = known.latest
-        if latest and _is_at(latest, log, version):
+        if version == log.version or (latest and _is_at(latest, log, version)):
+            latest = known.latest = _advance(latest, storage, log, version)
             return latest
         travelled = known.travelled = _advance(known.travelled, storage, log, version)
         return travelled
@@ -241,14 +300,6 @@ class DeltaTables:
 
 def _is_at(replayed: "Replayed", log: Log, version: int) -> bool:
     return replayed.segment.version == version and replayed.segment.tip == log.file(version)
-
-
-def _forgetting(known: _Known, commits: Iterator[Commit]) -> Iterator[Commit]:
-    try:
-        yield from commits
-    except TableFilesError:  # the log was cleaned up since it was listed
-        known.forget()
-        raise
 
 
 def _advance(base: "Replayed | None", storage: StorageSession, log: Log, version: int) -> "Replayed":

@@ -16,7 +16,7 @@ from core.api.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.catalog.model import Table
 from core.delta.paths import FilePaths
-from core.delta.snapshot import Add, AddBatch, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove, Snapshot
+from core.delta.snapshot import Add, AddBatch, Cdc, DeletionVector, FileAction, Head, Metadata, Protocol, Remove
 from core.errors import TableFilesError, UnsupportedOperationError
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
@@ -65,9 +65,7 @@ class TableAnswer(ABC):
     def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes: ...
 
     @abstractmethod
-    def metadata_line(
-        self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None
-    ) -> bytes: ...
+    def metadata_line(self, metadata: Metadata, *, totals: Head | None = None, version: int | None = None) -> bytes: ...
 
     @abstractmethod
     def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
@@ -116,7 +114,7 @@ class TableAnswer(ABC):
                 min_url_expiration_timestamp=self._expires_at if self._observed.files_listed else None,
             )
 
-    def _beside(self, totals: Snapshot | None, version: int | None) -> dict[str, Any]:
+    def _beside(self, totals: Head | None, version: int | None) -> dict[str, Any]:
         """What a metaData line says beyond the log's own action."""
         beside: dict[str, Any] = {} if version is None else {"version": version}
         if totals is not None:
@@ -142,7 +140,7 @@ class ParquetAnswer(TableAnswer):
     def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes:  # noqa: ARG002
         return lines.PARQUET_PROTOCOL_LINE
 
-    def metadata_line(self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None) -> bytes:
+    def metadata_line(self, metadata: Metadata, *, totals: Head | None = None, version: int | None = None) -> bytes:
         changes_shared = self._table.history_shared and metadata.configuration.get(CHANGE_FEED_PROPERTY) == "true"
         return lines.parquet_metadata_line(
             _metadata_action(metadata),
@@ -198,7 +196,7 @@ class DeltaAnswer(TableAnswer):
             version,
         )
 
-    def metadata_line(self, metadata: Metadata, *, totals: Snapshot | None = None, version: int | None = None) -> bytes:
+    def metadata_line(self, metadata: Metadata, *, totals: Head | None = None, version: int | None = None) -> bytes:
         configuration = {
             name: value for name, value in sorted(metadata.configuration.items()) if not name.startswith(NOT_RELAYED)
         }

@@ -16,7 +16,7 @@ from core.delta.history import AfterHistoryError, BeforeHistoryError, moment
 from core.delta.snapshot import Cdc, Commit, FileAction, Metadata
 from core.errors import InvalidParameterError
 from core.sharing.answers import CHANGE_FEED_PROPERTY, Asked
-from core.sharing.ranges import Range, answer_range, data_changes, last_snapshot, snapshot_before
+from core.sharing.ranges import Range, answer_range, data_changes, head_before, last_head
 from core.sharing.tables import SharedTables, require_urls
 from core.storage.session import StorageSession
 
@@ -28,13 +28,7 @@ def require_change_feed(table: Table) -> None:
 
 
 def answer_changes(
-    tables: SharedTables,
-    table: Table,
-    changes: ChangesRequest,
-    asked: Asked,
-    tokens: TableTokens,
-    *,
-    page_size: int | None,
+    tables: SharedTables, table: Table, changes: ChangesRequest, asked: Asked, tokens: TableTokens
 ) -> Response:
     storage = tables.open(table)
     if changes.page_token is None:
@@ -42,13 +36,14 @@ def answer_changes(
     else:
         page = RangePage(*tokens.read_page(changes, changes.page_token))
         _require_started(table, page.start)
-    first = tables.delta.snapshot(storage, version=page.start)
+        tables.delta.check_tip(storage, page.end, page.tip)
+    first = tables.delta.head(storage, page.start)
     _require_recorded(first.metadata, page.start, page)
-    before = snapshot_before(tables, storage, first, page)
+    before = head_before(tables, storage, first, page)
     if changes.include_historical_metadata:
-        head, last = first, last_snapshot(tables, storage, asked, first, page.end)
+        head, last = first, last_head(tables, storage, asked, first, page.end)
     else:
-        head = last = tables.delta.snapshot(storage, version=page.head)
+        head = last = tables.delta.head(storage, page.head)
     told = Range(
         page,
         first,
@@ -57,7 +52,7 @@ def answer_changes(
         before,
         with_metadata=changes.include_historical_metadata,
         with_protocol=changes.include_historical_protocol,
-        page_size=page_size,
+        page_size=changes.page_size,
     )
     commits = _recorded(tables.delta.commits(storage, page.version, page.end), page)
     return answer_range(table, storage, asked, told, commits, _changes, partial(tokens.issue_page, changes))
@@ -82,7 +77,9 @@ def _first_page(tables: SharedTables, table: Table, storage: StorageSession, cha
             f"CDF range from start {start} to end {end} was invalid. End cannot be before start."
         )
     _require_started(table, start)
-    return RangePage(start, min(end, latest), None, version=start, files=0)
+    end = min(end, latest)
+    head = start if changes.include_historical_metadata else latest
+    return RangePage(start, end, tables.delta.tip(storage, end), head, version=start, files=0)
 
 
 def _require_started(table: Table, version: int) -> None:

@@ -5,14 +5,15 @@ looked at. All pages of an answer are of the version of its first, and so is a r
 may read that version, whether history is shared or not.
 """
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
 from core.api.query import QueryRequest
 from core.api.response import Response
-from core.api.table_tokens import SnapshotPage, TableTokens
+from core.api.table_tokens import Refresh, SnapshotPage, TableTokens
 from core.catalog.model import Table
-from core.delta.snapshot import Snapshot
+from core.delta.snapshot import ChangedLogError, Snapshot
 from core.errors import InvalidParameterError
 from core.sharing.answers import Asked, PagedLines, TableAnswer
 from core.sharing.metadata import begin_snapshot
@@ -29,38 +30,55 @@ def answer_query(
     if query.starting_version is not None:
         return answer_stream(tables, table, query, query.starting_version, asked, tokens)
     storage = tables.open(table)
-    snapshot, start = _begin(tables, table, storage, query, tokens)
+    start, refresh = START, None
+    if query.page_token is not None:
+        page = SnapshotPage(*tokens.read_page(query, query.page_token))
+        snapshot, start = _of_page(tables, table, storage, page), Position(page.place, page.rows)
+    elif query.refresh_token is not None:
+        refresh = tokens.read_refresh(query.refresh_token)
+        snapshot = _refreshed(tables, table, storage, query, refresh)
+    else:
+        snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
+        snapshot = _to_go_on(tables, storage, query, snapshot)
     answer, head = begin_snapshot(table, storage, asked, snapshot)
     selection = Selection.of(query, snapshot.metadata)
     asked.observed.hints_ignored = selection.ignored_parts()
     kept = selection.kept(snapshot.batches(), asked.observed, start)
 
+    name = (snapshot.version, snapshot.origin, snapshot.tip)
+
     def token_at(position: Position) -> str:
-        return tokens.issue_page(query, SnapshotPage(snapshot.version, snapshot.origin, *position))
+        return tokens.issue_page(query, SnapshotPage(*name, *position))
 
     body = answer.ended(
         _lines(answer, head, snapshot, query, kept, start, token_at),
         due=query.include_refresh_token or query.max_files is not None,
-        refresh_token=tokens.issue_refresh(snapshot.version) if query.include_refresh_token else None,
+        refresh_token=tokens.issue_refresh(*name, after=refresh) if query.include_refresh_token else None,
     )
     return answer.response(snapshot.version, body)
 
 
-def _begin(
-    tables: SharedTables, table: Table, storage: StorageSession, query: QueryRequest, tokens: TableTokens
-) -> tuple[Snapshot, Position]:
-    """What is asked for, and from where on."""
-    if query.page_token is not None:
-        page = SnapshotPage(*tokens.read_page(query, query.page_token))
-        require_started(table, page.version)
-        return tables.delta.snapshot_from(storage, page.origin, page.version), Position(page.place, page.rows)
-    if query.refresh_token is not None:
-        version = tokens.read_refresh(query.refresh_token)
-        require_started(table, version)
-        snapshot = tables.delta.snapshot(storage, version=version)
-    else:
-        snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
-    return snapshot if query.page_size is None else tables.delta.snapshot_to_page(storage, snapshot), START
+def _of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
+    require_started(table, page.version)
+    tables.delta.check_tip(storage, page.version, page.tip)
+    return tables.delta.snapshot_from(storage, page.origin, page.version)
+
+
+def _refreshed(
+    tables: SharedTables, table: Table, storage: StorageSession, query: QueryRequest, refresh: Refresh
+) -> Snapshot:
+    require_started(table, refresh.version)
+    tables.delta.check_tip(storage, refresh.version, refresh.tip)
+    if query.limit_hint is not None:  # which files fill it depends on their order
+        with contextlib.suppress(ChangedLogError):
+            return tables.delta.snapshot_from(storage, refresh.origin, refresh.version)
+    return _to_go_on(tables, storage, query, tables.delta.snapshot(storage, version=refresh.version))
+
+
+def _to_go_on(tables: SharedTables, storage: StorageSession, query: QueryRequest, snapshot: Snapshot) -> Snapshot:
+    """In an order that any process can read it in, if a later request will need the same."""
+    ordered = query.page_size is not None or (query.include_refresh_token and query.limit_hint is not None)
+    return tables.delta.snapshot_to_page(storage, snapshot) if ordered else snapshot
 
 
 def _lines(

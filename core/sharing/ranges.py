@@ -16,7 +16,7 @@ from core.api.response import Response
 from core.api.table_tokens import RangePage, TableTokens
 from core.catalog.model import Table
 from core.delta.features import DELETION_VECTORS, active_features, covering, enabled_features, relayed
-from core.delta.snapshot import Cdc, Commit, FileAction, Protocol, Snapshot
+from core.delta.snapshot import Cdc, Commit, FileAction, Head, Protocol
 from core.errors import InvalidParameterError
 from core.sharing.answers import ANSWERS, Asked, PagedLines, TableAnswer
 from core.sharing.formats import FormatGate, choose_format
@@ -30,13 +30,13 @@ TokenAt = Callable[[RangePage], str]
 @dataclass(frozen=True, slots=True)
 class Range:
     page: RangePage
-    first: Snapshot
+    first: Head
     """At its first version."""
-    last: Snapshot
+    last: Head
     """At its last version or later, so that its protocol allows all that the range has in it."""
-    head: Snapshot
+    head: Head
     """The one whose metadata its answer begins with."""
-    before: Snapshot
+    before: Head
     """The one that the page's commits follow; the first one, if they begin with it."""
     with_metadata: bool
     """Whether the client wants to know where the metadata changes; `with_protocol` says the same of the protocol."""
@@ -50,15 +50,17 @@ def answer_stream(
     """All data that was added and removed from `startingVersion` on."""
     storage = tables.open(table)
     if query.page_token is None:
-        page = RangePage(start, _end(tables, table, storage, query, start), start, version=start, files=0)
+        end = _end(tables, table, storage, query, start)
+        page = RangePage(start, end, tables.delta.tip(storage, end), start, version=start, files=0)
     else:
         page = RangePage(*tokens.read_page(query, query.page_token))
-    first = tables.delta.snapshot(storage, version=start)
+        tables.delta.check_tip(storage, page.end, page.tip)
+    first = tables.delta.head(storage, start)
     told = Range(
         page,
         first,
-        before=snapshot_before(tables, storage, first, page),
-        last=last_snapshot(tables, storage, asked, first, page.end),
+        before=head_before(tables, storage, first, page),
+        last=last_head(tables, storage, asked, first, page.end),
         head=first,
         with_metadata=True,
         with_protocol=query.include_historical_protocol,
@@ -83,15 +85,15 @@ def _end(tables: SharedTables, table: Table, storage: StorageSession, query: Que
     return end
 
 
-def snapshot_before(tables: SharedTables, storage: StorageSession, first: Snapshot, page: RangePage) -> Snapshot:
-    return first if page.version == page.start else tables.delta.snapshot(storage, version=page.version - 1)
+def head_before(tables: SharedTables, storage: StorageSession, first: Head, page: RangePage) -> Head:
+    return first if page.version == page.start else tables.delta.head(storage, page.version - 1)
 
 
-def last_snapshot(tables: SharedTables, storage: StorageSession, asked: Asked, first: Snapshot, end: int) -> Snapshot:
+def last_head(tables: SharedTables, storage: StorageSession, asked: Asked, first: Head, end: int) -> Head:
     """The one at the end of a range; the first one will do for an answer in parquet format, which has no protocol."""
     if end == first.version or DELTA not in asked.capabilities.formats:
         return first
-    return tables.delta.snapshot(storage, version=end)
+    return tables.delta.head(storage, end)
 
 
 def answer_range(
@@ -104,13 +106,13 @@ def answer_range(
     token_at: TokenAt,
 ) -> Response:
     """`select`: the files of a commit that are to be answered."""
-    snapshots = (told.first, told.last, told.head)
+    heads = (told.first, told.last, told.head)
     # Whether a file of the range has a deletion vector shows only when it comes.
     active = frozenset[str]().union(
-        *(active_features(each.protocol, each.metadata, deletion_vectors=False) for each in snapshots)
+        *(active_features(each.protocol, each.metadata, deletion_vectors=False) for each in heads)
     )
-    enabled = frozenset[str]().union(*(enabled_features(each.protocol, each.metadata) for each in snapshots))
-    protocol = covering(each.protocol for each in snapshots)
+    enabled = frozenset[str]().union(*(enabled_features(each.protocol, each.metadata) for each in heads))
+    protocol = covering(each.protocol for each in heads)
     possible = {DELETION_VECTORS}.intersection(protocol.reader_features)
     chosen = choose_format(asked.capabilities, active, enabled | possible)
     answer = ANSWERS[chosen](table, storage, asked)
@@ -158,7 +160,7 @@ def _lines(
             held.clear()
             yield answer.change_line(file, commit.version, commit.timestamp, partitioned=partitioned)
             left, done = left - 1, done + 1
-            page = page._replace(head=head.version, version=commit.version, files=done)
+            page = page._replace(version=commit.version, files=done)
     yield from held
     return None
 

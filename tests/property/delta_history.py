@@ -163,7 +163,8 @@ class History:
         self.states.append(state)
         self.commits.append(actions)
 
-    def shape(self, how: str, reach: int) -> None:
+    def shape(self, how: str, reach: int, *, behind: int = 0) -> None:
+        """`behind`: how many versions ago the one was that gets a checkpoint."""
         version = self.latest.version
         match how:
             case "by deltalake":
@@ -179,13 +180,14 @@ class History:
             case "missing hint":
                 self.table.hint(version + 5)
             case _ if how in CHECKPOINTS:
-                for relative, content in self._checkpoint(how).items():
+                state = self.states[max(version - behind, self.earliest)]
+                for relative, content in self._checkpoint(how, state).items():
                     self.table.put(relative, content)
-                self.table.hint(version)
+                self.table.hint(state.version)
 
-    def _checkpoint(self, how: str) -> dict[str, bytes]:
-        version = self.latest.version
-        top, files = [self.latest.protocol, metadata_of(self.latest)], list(self.latest.files.values())
+    def _checkpoint(self, how: str, state: State) -> dict[str, bytes]:
+        version = state.version
+        top, files = [state.protocol, metadata_of(state)], list(state.files.values())
         if how == "classic":
             return {name(version, "checkpoint.parquet"): checkpoint(*files, *top)}
         if how == "struct stats":

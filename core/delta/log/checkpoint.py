@@ -131,7 +131,7 @@ class Checkpoint:
     def _index(self, paths: list[str], sizes: list[int], vectors: list[DeletionVector | None]) -> None:
         self._hashes.extend(map(hash, keys_of(paths, vectors)))
         self._sizes.extend(sizes)
-        self._has_vector.extend(vector is not None for vector in vectors)
+        self._has_vector.extend(map(bool, vectors))
 
 
 def _tags(hashes: "array[int]") -> bytes:

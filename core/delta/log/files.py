@@ -7,12 +7,13 @@ its object's, made monotonic, as Delta defines it without in-commit timestamps.
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import orjson
 
+from core.delta.snapshot import ChangedLogError
 from core.errors import MalformedRequestError, TableFilesError
 from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
@@ -75,6 +76,15 @@ class Log:
         """The object that stands for a version: its commit, or its checkpoint if the commit is gone."""
         return self.commits.get(version) or next(iter(self.checkpoints.get(version, ())), None)
 
+    def tip(self, version: int) -> str:
+        """The name of that object; empty if there is none."""
+        return digest_of(filter(None, [self.file(version)]))
+
+    def check_tip(self, version: int, tip: str) -> None:
+        """That this is the log in which a version had this tip. A commit may be cleaned up since, but no other come."""
+        if version in self.commits and self.tip(version) != tip:
+            raise ChangedLogError(version)
+
     @cached_property
     def timestamps(self) -> Mapping[int, int]:
         """The commit time of each version in milliseconds, in order and strictly rising."""
@@ -113,10 +123,7 @@ class Log:
         for checkpoint in (self.checkpoints.get(start, ()), *self.other_checkpoints.get(start, ())):
             if self._origin(start, checkpoint) == origin:
                 return self._segment(version, start, checkpoint, origin)
-        raise MalformedRequestError(
-            f"The files of table version {version} cannot be listed in the same order any more, because the table's "
-            "transaction log was cleaned up or rewritten. Please restart the query."
-        )
+        raise ChangedLogError(version)
 
     def _segment(self, version: int, start: int, checkpoint: tuple[ObjectInfo, ...], origin: str) -> LogSegment:
         commits = tuple(self._commits(start + 1, version))
@@ -127,9 +134,7 @@ class Log:
 
     def _origin(self, version: int, checkpoint: tuple[ObjectInfo, ...]) -> str:
         """The checkpoint's name; without one, that of the first commit, by which two logs can be told apart as well."""
-        files = checkpoint or filter(None, [self.commits.get(0)])
-        content = "".join(f"{file.key}\n{file.etag}\n" for file in files)
-        return f"{version}:{hashlib.sha256(content.encode()).hexdigest()[:16]}"
+        return f"{version}:{digest_of(checkpoint or filter(None, [self.commits.get(0)]))}"
 
     def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
         """Compacted where that is possible, but for the last: its commit alone tells when it was made."""
@@ -152,6 +157,12 @@ class Log:
 def origin_version(origin: str) -> int:
     """That of its checkpoint; -1 if it has none."""
     return int(origin.partition(":")[0])
+
+
+def digest_of(files: Iterable[ObjectInfo]) -> str:
+    """A short name for objects with the content that they have now."""
+    content = "".join(f"{file.key}\n{file.etag}\n" for file in files)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
 def _incomplete(version: int) -> MalformedRequestError:

@@ -8,12 +8,13 @@ when its files are asked for.
 import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.delta.features import check_readable
 from core.delta.log import actions
 from core.delta.log.actions import Key, key_of, keys_of, memory_of
-from core.delta.log.files import LogSegment
+from core.delta.log.files import LogSegment, digest_of
 from core.delta.snapshot import Add, AddBatch, Metadata, Protocol, Snapshot
 from core.errors import MalformedRequestError
 
@@ -87,11 +88,16 @@ class Replay:
             raise MalformedRequestError("The table's transaction log has no metadata.")
         check_readable(self._protocol, self._metadata)
         kept = self._kept()
-        # Compacted or not, read at once or bit by bit: files that are gone through in pages keep their order.
-        live = sorted(filter(None, self._files.values()), key=_order)
+        live = list(filter(None, self._files.values()))
         memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
         timestamp = self._in_commit_timestamp or in_commit_timestamp
         files, checkpoint = self._files, self._checkpoint  # not the replay itself: it holds on to its base
+
+        @cache
+        def in_order() -> list[Add]:
+            """Compacted or not, read at once or bit by bit: files that are gone through in pages keep their order."""
+            return sorted(filter(None, files.values()), key=_order)
+
         snapshot = Snapshot(
             version=segment.version,
             timestamp=segment.timestamp if timestamp is None else timestamp,
@@ -100,8 +106,9 @@ class Replay:
             num_files=kept.num_files + len(live),
             size=kept.size + sum(add.size for add in live),
             num_deletion_vectors=kept.num_deletion_vectors + sum(add.deletion_vector is not None for add in live),
-            batches=lambda: _live(live, files, checkpoint),
+            batches=lambda: _live(in_order(), files, checkpoint),
             origin=segment.origin,
+            tip=digest_of([segment.tip]),
         )
         disk_bytes = 0
         if checkpoint:

@@ -2,13 +2,14 @@
 
 import pytest
 
-from core.api.changes import ChangesRequest, asked_page_size
+from core.api.changes import ChangesRequest, asked_max_files
 from core.api.request import Request
 from core.errors import InvalidParameterError
 
 
 def parse(**query: str) -> ChangesRequest:
-    return ChangesRequest.of(Request("GET", query=query))
+    request = Request("GET", query=query)
+    return ChangesRequest.of(request, asked_max_files(request))
 
 
 def refusal(**query: str) -> str:
@@ -67,8 +68,11 @@ def test_what_is_not_known_is_ignored() -> None:
 )
 def test_max_files_is_a_positive_number(text: str, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
-        asked_page_size(Request("GET", query={"maxFiles": text}))
+        asked_max_files(Request("GET", query={"maxFiles": text}))
     assert caught.value.message == message
-    assert asked_page_size(Request("GET", query={"maxFiles": "7"})) == 7
-    assert asked_page_size(Request("GET", query={"maxFiles": "70000"})) == 10_000
-    assert asked_page_size(Request("GET")) is None
+
+
+def test_a_page_has_at_most_as_many_files_as_the_server_allows() -> None:
+    assert parse(startingVersion="0", maxFiles="7").page_size == 7
+    assert parse(startingVersion="0", maxFiles="70000").page_size == 10_000
+    assert parse(startingVersion="0").page_size is None

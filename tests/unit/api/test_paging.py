@@ -1,8 +1,8 @@
 import pytest
 
-from core.api.paging import LIFETIME_SECONDS, Cursor, Page
+from core.api.paging import Cursor, Page
 from core.api.request import NOT_A_NUMBER, Request
-from core.api.tokens import SignedTokens, SigningKey
+from core.api.tokens import PAGE_LIFETIME_SECONDS, SignedTokens, SigningKey
 from core.errors import InvalidParameterError
 
 NOW = 1_800_000_000
@@ -40,8 +40,8 @@ def test_a_token_of_another_listing_is_invalid():
 
 def test_an_expired_token_says_that_the_listing_must_be_restarted():
     token = cursor().next_page_token(["a", "b", "c"])
-    assert cursor(token, now=NOW + LIFETIME_SECONDS - 1).position == "b"
-    assert "restart" in refusal(token, now=NOW + LIFETIME_SECONDS)
+    assert cursor(token, now=NOW + PAGE_LIFETIME_SECONDS - 1).position == "b"
+    assert "restart" in refusal(token, now=NOW + PAGE_LIFETIME_SECONDS)
 
 
 def max_results(text: str | None) -> int:

@@ -78,14 +78,14 @@ def test_a_table_comes_with_the_keys_of_its_tokens_in_one_read(world):
         return world.catalog().find_table(token, "sales", "core", "trips").table_tokens()
 
     with counted_calls(world.client) as calls:
-        issued = tokens().issue_refresh(7)
+        issued = tokens().issue_refresh(7, "", "")
     assert calls == ["BatchGetItem"]
     world.admin.rotate_signing_keys()
-    assert tokens().read_refresh(issued) == 7
+    assert tokens().read_refresh(issued).version == 7
     world.clock.seconds += SETTLING_SECONDS
-    of_new_key = tokens().issue_refresh(8)
+    of_new_key = tokens().issue_refresh(8, "", "")
     world.admin.rotate_signing_keys()
-    assert tokens().read_refresh(of_new_key) == 8
+    assert tokens().read_refresh(of_new_key).version == 8
     with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
         tokens().read_refresh(issued)
 

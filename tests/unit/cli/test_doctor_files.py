@@ -11,7 +11,8 @@ TABLE, ARCHIVE = S3Location("bucket", "table"), S3Location("other", "archive")
 
 
 def snapshot(*adds: Add) -> Snapshot:
-    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda: iter([AddBatch.of(adds)]))
+    batches = [AddBatch.of(adds)]
+    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda: iter(batches), "", "")
 
 
 def add(path: str, vector: DeletionVector | None = None) -> Add:

@@ -30,7 +30,7 @@ def ranged(low: int, high: int, *, nulls: int = 0, rows: int = 10) -> dict[str, 
 
 def snapshot(*batches: list[Add]) -> Snapshot:
     files = sum(map(len, batches))
-    return Snapshot(7, 0, Protocol(1, 2), METADATA, files, 0, 0, lambda: map(AddBatch.of, batches))
+    return Snapshot(7, 0, Protocol(1, 2), METADATA, files, 0, 0, lambda: map(AddBatch.of, batches), "", "")
 
 
 def funnel(of: Snapshot, *where: str, limit: int | None = None) -> Funnel:

@@ -25,6 +25,8 @@ SNAPSHOT = Snapshot(
     size=30,
     num_deletion_vectors=0,
     batches=lambda: iter([AddBatch.of(ADDS)]),
+    origin="",
+    tip="",
 )
 
 

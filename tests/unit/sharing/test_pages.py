@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from core.api import query as query_module
-from core.api.table_tokens import PAGE_LIFETIME_SECONDS, REFRESH_LIFETIME_SECONDS
+from core.api.table_tokens import REFRESH_LIFETIME_SECONDS, REFRESHES_SECONDS
+from core.api.tokens import PAGE_LIFETIME_SECONDS
 from core.errors import InvalidParameterError, MalformedRequestError, SharingError
 from tests.unit.delta.builder import PROTOCOL, Action, add, checkpoint, metadata, name, remove
 from tests.unit.sharing.world import DELTA, NOW, World
@@ -41,6 +42,10 @@ def refusal(ask: Any, *arguments: Any, **body: Any) -> str:
 
 def first_token(world: World, **body: Any) -> str:
     return world.query(maxFiles=2, **body)[-1]["endStreamAction"]["nextPageToken"]
+
+
+def refresh_token(world: World, **body: Any) -> str:
+    return world.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
 
 
 class TestSnapshots:
@@ -195,27 +200,44 @@ class TestRanges:
         message = refusal(world.changes, startingVersion=0, pageToken=end["nextPageToken"])
         assert message == ("Error getting change data for range [0, 2] as change data was not recorded for version [2]")
 
-    def test_commits_that_were_cleaned_up_are_told(self) -> None:
+    @pytest.mark.parametrize("warm", [True, False])
+    @pytest.mark.parametrize("route", ["query", "changes"])
+    def test_commits_that_were_cleaned_up_are_told(self, route: str, warm: bool) -> None:
         world = self.many_commits()
-        token = world.query(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        ask = getattr(world, route)
+        token = ask(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         kept = [PROTOCOL, metadata(configuration=FEED), *map(add, "abcde")]
         world.lake.put(name(4, "checkpoint.parquet"), checkpoint(*kept))
         world.lake.delete(*map(name, range(4)))
-        world.restart()
-        message = refusal(world.query, startingVersion=0, pageToken=token)
+        if not warm:
+            world.restart()
+        message = refusal(ask, startingVersion=0, pageToken=token)
         assert message.endswith("The earliest available version is 4.")
+
+    def test_a_next_page_reads_the_heads_of_its_range_no_more(self) -> None:
+        """From the third page on it is at most the range's commits that are left, and those of the page before."""
+        many = [[add(f"{version}")] for version in range(1, 31)]
+        world = World([PROTOCOL, metadata(configuration=FEED)], *many)
+        for ask in (world.query, world.changes):
+            world.restart()
+            token: dict[str, str] = {}
+            reads = []
+            while "pageToken" not in token or token["pageToken"]:
+                world.lake.requests.clear()
+                end = ask(DELTA, startingVersion=5, maxFiles=5, **token)[-1]["endStreamAction"]
+                token = {"pageToken": end.get("nextPageToken", "")}
+                reads.append(world.lake.requests.count("GetObject"))
+            assert len(reads) == 6
+            assert all(read <= 5 + left for read, left in zip(reads[2:], (17, 12, 7, 2), strict=True))
 
 
 class TestRefreshes:
-    def refresh_token(self, world: World, **body: Any) -> str:
-        return world.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
-
     @pytest.mark.parametrize("capabilities", ["", DELTA])
     def test_a_refreshed_answer_is_the_one_that_it_refreshes(self, capabilities: str) -> None:
         world = five_files(history_shared=False)
         world.query(capabilities)
         whole = world.raw
-        token = self.refresh_token(world)
+        token = refresh_token(world)
         world.lake.commit(1, remove("a"), add("f"), metadata(name="new"))
         world.restart()
         end = world.query(capabilities, refreshToken=token, includeRefreshToken=True)[-1]["endStreamAction"]
@@ -240,9 +262,64 @@ class TestRefreshes:
         world.query(DELTA, refreshToken=token)
         assert world.raw[:2] == first[:2]
 
+    @pytest.mark.parametrize("size", [{}, {"maxFiles": 10}])
+    def test_the_same_files_fill_a_limit(self, size: dict[str, int]) -> None:
+        world = five_files()
+        token = refresh_token(world, limitHint=15)
+        assert letters(world.raw) == "ab"
+        turned = [add(letter, **rows(10)) for letter in "edcba"]
+        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        world.restart()
+        world.query(limitHint=15)
+        assert letters(world.raw) == "ed"
+        world.query(refreshToken=token, limitHint=15, **size)
+        assert letters(world.raw) == "ab"
+
+    def test_others_fill_it_if_the_files_cannot_be_found_in_that_order_any_more(self) -> None:
+        world = five_files()
+        token = refresh_token(world, limitHint=15)
+        turned = [add(letter, **rows(10)) for letter in "edcba"]
+        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        world.lake.delete(name(0))
+        world.restart()
+        world.query(refreshToken=token, limitHint=15)
+        assert letters(world.raw) == "ed"
+
+    def test_the_first_answer_of_a_warm_process_is_read_as_others_can_read_it(self) -> None:
+        world = five_files()
+        world.query()
+        turned = [add(letter, **rows(10)) for letter in "edcba"]
+        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        world.lake.commit(1)
+        world.lake.delete(name(0))
+        token = refresh_token(world, limitHint=15)
+        assert letters(world.raw) == "ed"
+        world.restart()
+        world.query(refreshToken=token, limitHint=15)
+        assert letters(world.raw) == "ed"
+
+    def test_a_warm_process_gives_one_for_no_more_than_its_look_at_the_log(self) -> None:
+        world = five_files()
+        world.query()
+        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        world.lake.requests.clear()
+        refresh_token(world)
+        assert world.lake.requests == ["ListObjectsV2"]
+
+    def test_one_after_the_other_they_last_for_a_day(self) -> None:
+        world = five_files(history_shared=False)
+        token = refresh_token(world)
+        while world.now + REFRESH_LIFETIME_SECONDS < NOW + REFRESHES_SECONDS:
+            world.now += REFRESH_LIFETIME_SECONDS - 1
+            token = refresh_token(world, refreshToken=token)
+        world.now = NOW + REFRESHES_SECONDS - 1
+        world.query(refreshToken=token)
+        world.now = NOW + REFRESHES_SECONDS
+        assert refusal(world.query, refreshToken=token) == "The refresh token has expired. Please restart the query."
+
     def test_it_may_be_asked_for_with_other_predicates_and_in_pages(self) -> None:
         world = five_files(history_shared=False)
-        token = self.refresh_token(world, limitHint=1)
+        token = refresh_token(world, limitHint=1)
         world.lake.commit(1, remove("a"))
         end = world.query(refreshToken=token, maxFiles=3)[-1]["endStreamAction"]
         assert letters(world.raw) == "abc"
@@ -251,7 +328,7 @@ class TestRefreshes:
 
     def test_a_version_that_was_cleaned_up_is_told(self) -> None:
         world = five_files()
-        token = self.refresh_token(world)
+        token = refresh_token(world)
         world.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
         world.lake.delete(name(0))
         with pytest.raises(MalformedRequestError, match="earliest available version is 1"):
@@ -272,7 +349,7 @@ class TestWhatIsShared:
 
     def test_nothing_before_the_first_shared_version_is_answered(self) -> None:
         world = five_files()
-        token, refresh = first_token(world), world.tokens().issue_refresh(0)
+        token, refresh = first_token(world), refresh_token(world)
         changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         world.lake.commit(1, add("f"))
         world.table = replace(world.table, start_version=1)
@@ -293,7 +370,6 @@ class TestTokens:
             {"jsonPredicateHints": "{}"},
             {"version": 0},
             {"timestamp": "1970-01-01T00:00:00Z"},
-            {"startingVersion": 0},
             {"includeHistoricalProtocol": True},
         ],
     )
@@ -326,20 +402,22 @@ class TestTokens:
 
     def test_a_token_is_for_its_own_purpose(self) -> None:
         world = five_files()
-        page, refresh = first_token(world, startingVersion=0), world.tokens().issue_refresh(0)
+        query, stream, refresh = first_token(world), first_token(world, startingVersion=0), refresh_token(world)
         changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        undecodable = "Error decoding the page token: {}."
         for token in (changes, refresh):
-            message = refusal(world.query, startingVersion=0, pageToken=token)
-            assert message == f"Error decoding the page token: {token[:100]}."
-        for token in (page, refresh):
+            assert refusal(world.query, pageToken=token) == undecodable.format(token[:100])
+        assert refusal(world.query, pageToken=stream) == MISMATCH
+        assert refusal(world.query, startingVersion=0, pageToken=query) == MISMATCH
+        for token in (query, stream, refresh):
             message = refusal(world.changes, startingVersion=0, pageToken=token)
-            assert message == f"Error decoding the page token: {token[:100]}."
-        for token in (page, changes):
+            assert message == undecodable.format(token[:100])
+        for token in (query, stream, changes):
             assert refusal(world.query, refreshToken=token) == f"Error decoding refresh token: {token[:100]}."
 
     def test_a_token_of_another_table_is_told_as_such_even_if_its_query_is_another_too(self) -> None:
         world = five_files()
-        page, refresh = first_token(world), world.tokens().issue_refresh(0)
+        page, refresh = first_token(world), refresh_token(world)
         changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         world.table = replace(world.table, id="another")
         other = "The table specified in the {} token does not match the table being queried."
@@ -349,7 +427,7 @@ class TestTokens:
 
     def test_an_expired_token_is_told_as_such_even_if_its_table_is_another_too(self) -> None:
         world = five_files()
-        page, refresh = first_token(world), world.tokens().issue_refresh(0)
+        page, refresh = first_token(world), refresh_token(world)
         for lifetime, asked in (
             (REFRESH_LIFETIME_SECONDS, {"refreshToken": refresh}),
             (PAGE_LIFETIME_SECONDS, {"pageToken": page}),
@@ -368,6 +446,28 @@ class TestTokens:
         world.lake.delete(name(0))
         with pytest.raises(MalformedRequestError, match="Please restart the query.$"):
             world.query(pageToken=token)
+
+    @pytest.mark.parametrize("warm", [True, False])
+    def test_another_log_in_the_same_place_is_a_reason_to_restart(self, warm: bool) -> None:
+        world = five_files()
+        world.lake.commit(1, add("f"))
+        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        asked: list[tuple[Any, dict[str, Any]]] = [
+            (world.query, {"pageToken": first_token(world)}),
+            (world.query, {"pageToken": first_token(world, startingVersion=0), "startingVersion": 0}),
+            (world.changes, {"pageToken": changes, "startingVersion": 0}),
+            (world.query, {"refreshToken": refresh_token(world)}),
+            (world.query, {"refreshToken": refresh_token(world, limitHint=3), "limitHint": 3}),
+        ]
+        world.lake.commit(1, add("g"), add("h"))
+        world.lake.commit(2, add("i"))
+        for ask, body in asked:
+            if not warm:
+                world.restart()
+            assert refusal(ask, **body) == (
+                "Table version 1 cannot be read as before any more, because the table's transaction log was cleaned "
+                "up or rewritten. Please restart the query."
+            )
 
     def test_a_bad_token_is_found_before_the_log_is_read(self) -> None:
         world = five_files()

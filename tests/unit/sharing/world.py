@@ -9,7 +9,7 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from core.api.capabilities import Capabilities
-from core.api.changes import ChangesRequest, asked_page_size
+from core.api.changes import ChangesRequest, asked_max_files
 from core.api.metadata import MetadataRequest
 from core.api.query import parse_query
 from core.api.request import Request
@@ -55,9 +55,9 @@ class World:
 
     def changes(self, capabilities: str = "", **parameters: Any) -> list[dict[str, Any]]:
         request = Request("GET", query={name: str(value) for name, value in parameters.items()})
-        changes = ChangesRequest.of(request)
-        asked, page_size = self._asked(capabilities, None), asked_page_size(request)
-        return self._lines(answer_changes(self.tables, self.table, changes, asked, self.tokens(), page_size=page_size))
+        changes = ChangesRequest.of(request, asked_max_files(request))
+        asked = self._asked(capabilities, None)
+        return self._lines(answer_changes(self.tables, self.table, changes, asked, self.tokens()))
 
     def metadata(self, capabilities: str = "", version: int | None = None) -> list[dict[str, Any]]:
         asked = self._asked(capabilities, None)

@@ -182,6 +182,16 @@ def test_a_commit_that_vanishes_while_the_range_is_read_ends_it(settle):
     commits = DeltaTables().commits(table.storage(), 0, 199)
     next(commits)
     table.delete(name(150))
+    with pytest.raises(MalformedRequestError, match="the commit of version 150 is missing"):
+        list(commits)
+    settle()
+
+
+def test_a_commit_that_cannot_be_read_though_it_is_listed_ends_the_range(settle):
+    table = table_of(200)
+    commits = DeltaTables().commits(table.storage(), 0, 199)
+    next(commits)
+    table.commit(150, add("another"))
     with pytest.raises(TableFilesError, match="^table files missing$"):
         list(commits)
     settle()

@@ -5,6 +5,7 @@ import itertools
 import pytest
 
 from core.delta.log.files import LOOK_BACK, Log, later_log, latest_log, list_log
+from core.delta.snapshot import ChangedLogError
 from core.errors import MalformedRequestError, TableFilesError
 from tests.unit.delta.builder import TableInMemory, compaction, name, v2_name
 
@@ -242,10 +243,26 @@ def test_from_an_origin_that_is_gone_or_another_one_nothing_is_read(changed, ori
     table = table_with(*commits(3), *([] if origin == name(0) else [origin]))
     known = listed(table).segment(3)
     table.delete(origin) if changed == "deleted" else table.put(origin, b"another")
-    with pytest.raises(
-        MalformedRequestError, match="^The files of table version 3 cannot .* Please restart the query.$"
-    ):
+    with pytest.raises(ChangedLogError, match="^Table version 3 cannot .* Please restart the query.$"):
         listed(table).segment_from(known.origin, 3)
+
+
+def test_a_log_is_recognised_by_the_commit_of_a_version_as_long_as_that_is_there():
+    table = table_with(*commits(3), name(3, "checkpoint.parquet"))
+    tip = listed(table).tip(3)
+    table.put(name(4))
+    listed(table).check_tip(3, tip)
+    table.put(name(3), b"another")
+    with pytest.raises(ChangedLogError, match="^Table version 3 cannot .* Please restart the query.$"):
+        listed(table).check_tip(3, tip)
+    table.delete(name(3))
+    listed(table).check_tip(3, tip)
+
+
+def test_the_log_of_a_table_elsewhere_is_another_one():
+    tip = listed(table_with(*commits(3))).tip(3)
+    with pytest.raises(ChangedLogError):
+        listed(table_with(*commits(3), prefix="elsewhere")).check_tip(3, tip)
 
 
 def test_a_directory_without_a_log_has_no_table_files():
