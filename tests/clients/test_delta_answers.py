@@ -26,6 +26,8 @@ FEATURES = (
     "variantType-preview,geospatial,variantType,variantShredding-preview,variantShredding"
 )
 DELTA, BOTH = f"responseformat=delta;{FEATURES}", f"responseformat=parquet,delta;{FEATURES}"
+# Times that a checkpoint has as INT96 alone, of which arrow does not know the year: they are no bounds to us.
+LEFT_OUT = {"checkpoint_struct_stats": "at"}
 
 
 def file_id(path: str) -> str:
@@ -40,11 +42,15 @@ def words(action: Action) -> Action:
     return said
 
 
-def words_of_a_live_file(add: Action) -> Action:
+def words_of_a_live_file(add: Action, name: str) -> Action:
     """Without what a checkpoint does not keep: whether the file changed data, and how its statistics were spelled."""
     said = words(add)
     del said["dataChange"]
-    return said | ({"stats": json.loads(said["stats"])} if "stats" in said else {})
+    if "stats" in said:
+        said["stats"] = stats = json.loads(said["stats"])
+        for bounds in ("minValues", "maxValues"):
+            stats.get(bounds, {}).pop(LEFT_OUT.get(name), None)
+    return said
 
 
 def assert_signed_for(line: dict[str, Any], path: str) -> None:
@@ -71,7 +77,8 @@ def test_every_version_is_told_in_the_words_of_the_log(shared: Shared, name: str
         for add in version.adds:
             line = told[file_id(add["path"])]
             assert_signed_for(line, add["path"])
-            assert words_of_a_live_file(line["file"]["deltaSingleAction"]["add"]) == words_of_a_live_file(add)
+            action = line["file"]["deltaSingleAction"]["add"]
+            assert words_of_a_live_file(action, name) == words_of_a_live_file(add, name)
 
 
 @pytest.mark.parametrize("name", TABLES)
