@@ -13,7 +13,7 @@ from cli.explain.columns import AskedColumns
 from core.delta.snapshot import AddBatch, Snapshot
 from core.pruning.columns import Columns, FileColumns
 from core.pruning.compiler import Note
-from core.pruning.files import BY_PARTITION, EVERY, SOME
+from core.pruning.files import BY_PARTITION, EVERY, SOME, row_count
 from core.pruning.predicate import IS_UNDECIDED, Predicate
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
@@ -129,8 +129,4 @@ def _fates(predicate: Predicate, columns: AskedColumns) -> bytes:
 
 def _rows(batch: AddBatch, columns: Columns) -> list[int | None]:
     """Of each file, how many rows are not deleted, if it says so."""
-    counts = zip(columns.num_records(), batch.deletion_vectors, strict=True)
-    return [
-        max(count - (vector.cardinality if vector else 0), 0) if type(count) is int else None
-        for count, vector in counts
-    ]
+    return list(map(row_count, columns.num_records(), batch.deletion_vectors))

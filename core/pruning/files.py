@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from core.pruning.columns import parse_stats
+from core.pruning.columns import JsonValue
 
 # What is said of a file; one byte each.
 SOME = 1
@@ -18,7 +18,6 @@ class DeletedRows(Protocol):
     def cardinality(self) -> int: ...
 
 
-def row_count(stats: str | None, deleted: DeletedRows | None) -> int:
-    """How many rows the file has that are not deleted; 0 if it does not say."""
-    rows = parse_stats(stats).num_records
-    return max(rows - (deleted.cardinality if deleted else 0), 0) if type(rows) is int else 0
+def row_count(num_records: JsonValue, deleted: DeletedRows | None) -> int | None:
+    """How many rows a file has that are not deleted; None if its statistics do not say."""
+    return max(num_records - (deleted.cardinality if deleted else 0), 0) if type(num_records) is int else None

@@ -14,7 +14,7 @@ from operator import gt
 from typing import Any, TypeAlias
 
 from core.pruning.columns import Absent, Columns, JsonValue
-from core.pruning.literals import instants
+from core.pruning.literals import Range, instants
 from core.pruning.schema import INTEGER_BITS, DataType, Field
 from core.pruning.values import (
     DAY,
@@ -34,7 +34,6 @@ from core.pruning.values import (
     parse_whole_number,
 )
 
-Range: TypeAlias = tuple[Any, Any]
 Bounds: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
 """The lows and the highs of all files."""
 Plane: TypeAlias = int

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.api.query import QueryRequest
 from core.delta.features import column_mapping_mode
 from core.delta.snapshot import AddBatch, Metadata
-from core.pruning.columns import FileColumns
+from core.pruning.columns import FileColumns, parse_stats
 from core.pruning.files import EVERY, SOME, row_count
 from core.sharing.call import Observed
 
@@ -107,7 +107,10 @@ class Selection:
         if self.limit is None:
             return []
         judged = zip(files.stats, files.deletion_vectors, verdicts, strict=False)
-        return [row_count(stats, vector) if verdict & EVERY else 0 for stats, vector, verdict in judged]
+        return [
+            (row_count(parse_stats(stats).num_records, vector) or 0) if verdict & EVERY else 0
+            for stats, vector, verdict in judged
+        ]
 
 
 def _coming(batches: Iterable[AddBatch], start: int, size: int = sys.maxsize) -> Iterator[tuple[int, AddBatch]]:

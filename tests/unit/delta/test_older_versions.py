@@ -1,0 +1,156 @@
+"""Versions that were read before and are asked for again, as the pages of an answer do."""
+
+import pytest
+
+from core.delta import tables as tables_module
+from core.delta.log.files import list_log
+from core.delta.tables import CacheLimits, DeltaTables
+from core.errors import MalformedRequestError
+from tests.unit.delta.builder import (
+    PROTOCOL,
+    SCHEMA,
+    TableInMemory,
+    add,
+    checkpoint,
+    commit,
+    compaction,
+    metadata,
+    name,
+    remove,
+    v2_name,
+)
+
+
+@pytest.fixture
+def table() -> TableInMemory:
+    return TableInMemory()
+
+
+class TestHeads:
+    """What is told of a version beside its files, which the pages of a range ask for again and again."""
+
+    def test_they_are_kept_for_the_next_page(self, table):
+        for version in range(12):
+            table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
+        tables = DeltaTables()
+        for version in (2, 11, 5):
+            assert tables.head(table.storage(), version).num_files == version + 1
+        table.requests.clear()
+        for version in (2, 11, 5):
+            assert tables.head(table.storage(), version).num_files == version + 1
+        assert table.requests == ["ListObjectsV2"] * 3
+
+    def test_those_that_were_asked_for_longest_ago_make_room(self, table, monkeypatch):
+        monkeypatch.setattr(tables_module, "MAX_HEADS", 2)
+        for version in range(12):
+            table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
+        tables = DeltaTables()
+        for version in (2, 5, 2, 7):
+            tables.head(table.storage(), version)
+        table.requests.clear()
+        tables.head(table.storage(), 2)
+        assert table.requests == ["ListObjectsV2"]
+        tables.head(table.storage(), 5)
+        assert table.requests.count("GetObject") == 6
+
+    def test_they_are_of_the_log_that_is_there(self, table):
+        table.commit(0, PROTOCOL, metadata())
+        table.commit(1, add("a"))
+        tables = DeltaTables()
+        tables.head(table.storage(), 1)
+        table.commit(1, add("b"), add("c"))
+        assert tables.head(table.storage(), 1).num_files == 2
+
+    def test_they_count_towards_what_is_kept(self, table):
+        table.commit(0, PROTOCOL, metadata(schemaString=SCHEMA + " " * 10_000))
+        tables = DeltaTables(limits=CacheLimits(memory_bytes=9_000))
+        for _ in range(2):
+            table.requests.clear()
+            assert tables.head(table.storage(), 0).num_files == 0
+            assert "GetObject" in table.requests
+
+
+class TestAgain:
+    """The same version once more, for the next page of an answer."""
+
+    def ten_files(self, table: TableInMemory) -> None:
+        table.commit(0, PROTOCOL, metadata(), *(add(letter) for letter in "edcba"))
+        table.commit(1, *(add(letter) for letter in "jihgf"))
+
+    def checkpoint(self, table: TableInMemory, version: int, letters: str) -> None:
+        rows = (add(letter) for letter in letters)
+        table.put(name(version, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rows))
+
+    def test_a_process_that_knows_it_looks_at_the_log_and_no_more(self, table):
+        self.ten_files(table)
+        tables = DeltaTables()
+        first = tables.snapshot(table.storage())
+        table.requests.clear()
+        assert tables.snapshot_from(table.storage(), first.origin, 1) is first
+        assert table.requests == ["ListObjectsV2"]
+
+    @pytest.mark.parametrize("warm", [False, True])
+    def test_the_order_stays_whatever_came_since(self, table, warm):
+        self.ten_files(table)
+        tables = DeltaTables()
+        first = tables.snapshot(table.storage())
+        self.checkpoint(table, 1, "jacebdfhgi")
+        table.put(compaction(0, 1), commit(PROTOCOL, metadata(), *(add(letter) for letter in "bcdefghija")))
+        table.commit(2, remove("a"), add("k"))
+        tables = tables if warm else DeltaTables()
+        tables.snapshot(table.storage())
+        assert [file.path for file in tables.snapshot(table.storage(), version=1).adds()] != list("abcdefghij")
+        again = tables.snapshot_from(table.storage(), first.origin, 1)
+        assert [file.path for file in again.adds()] == list("abcdefghij")
+        table.requests.clear()
+        assert tables.snapshot_from(table.storage(), first.origin, 1) is again
+        assert table.requests == ["ListObjectsV2"]
+
+    def test_it_is_first_read_from_where_others_can_read_it_too(self, table):
+        self.ten_files(table)
+        tables = DeltaTables()
+        old = tables.snapshot(table.storage())
+        assert tables.snapshot_to_page(table.storage(), old) is old
+        self.checkpoint(table, 1, "jihgfedcba")
+        table.delete(name(0))
+        assert tables.snapshot(table.storage()) is old
+        first = tables.snapshot_to_page(table.storage(), old)
+        again = DeltaTables().snapshot_from(table.storage(), first.origin, 1)
+        assert [file.path for file in first.adds()] == [file.path for file in again.adds()] == list("jihgfedcba")
+        assert tables.snapshot(table.storage()) is first
+
+    @pytest.mark.parametrize("made", [name(1, "checkpoint.parquet"), name(2, "checkpoint.parquet")])
+    def test_an_origin_that_was_made_since_is_found_also_by_who_looks_at_news_only(self, table, made):
+        """A checkpoint of a version long past, or another one of the last version."""
+        self.ten_files(table)
+        table.commit(2)
+        table.put(v2_name(2, "json"), commit(PROTOCOL, metadata(), *(add(letter) for letter in "abcdefghij")))
+        tables = DeltaTables()
+        tables.snapshot(table.storage())
+        table.put(made, checkpoint(PROTOCOL, metadata(), *(add(letter) for letter in "jihgfedcba")))
+        origin = list_log(table.objects(), table.location).segment(int(made[11:31])).origin
+        for _ in range(2):
+            again = tables.snapshot_from(table.storage(), origin, 2)
+            assert [file.path for file in again.adds()] == list("jihgfedcba")
+
+    def test_an_origin_that_was_cleaned_up_is_told_also_by_who_has_listed_it(self, table):
+        self.ten_files(table)
+        tables = DeltaTables()
+        first = tables.snapshot(table.storage())
+        self.checkpoint(table, 2, "abc")
+        table.commit(2, add("k"))
+        tables.snapshot(table.storage())
+        table.delete(name(0), name(1))
+        with pytest.raises(MalformedRequestError, match="Please restart the query"):
+            tables.snapshot_from(table.storage(), first.origin, 1)
+        with pytest.raises(MalformedRequestError, match="Please restart the query"):
+            DeltaTables().snapshot_from(table.storage(), first.origin, 1)
+
+    def test_another_table_that_took_the_place_is_not_taken_for_it(self, table):
+        self.ten_files(table)
+        tables = DeltaTables()
+        first = tables.snapshot(table.storage())
+        table.commit(0, PROTOCOL, metadata(id="another"), add("x"))
+        table.commit(1, add("y"))
+        with pytest.raises(MalformedRequestError, match="Please restart the query"):
+            tables.snapshot_from(table.storage(), first.origin, 1)

@@ -1,0 +1,44 @@
+"""A table of five files, and what its pages and tokens are asked for by the tests."""
+
+from typing import Any
+
+import pytest
+
+from core.errors import SharingError
+from tests.unit.delta.builder import PROTOCOL, add, metadata
+from tests.unit.sharing.world import World
+
+FEED = {"delta.enableChangeDataFeed": "true"}
+MISMATCH = (
+    "Query parameter mismatch detected for the next page query. The query parameter\n"
+    "cannot change when querying the next page results."
+)
+
+
+def rows(number: int) -> dict[str, str]:
+    return {"stats": f'{{"numRecords":{number}}}'}
+
+
+def five_files(**table: Any) -> World:
+    return World([PROTOCOL, metadata(configuration=FEED), *(add(letter, **rows(10)) for letter in "abcde")], **table)
+
+
+def letters(lines: list[bytes]) -> str:
+    """The files of a page, by their paths: each is the key at the end of its URL."""
+    urls = (line.split(b"/one/")[1] for line in lines if b"/one/" in line)
+    return "".join(url[:1].decode() for url in urls)
+
+
+def refusal(ask: Any, *arguments: Any, **body: Any) -> str:
+    with pytest.raises(SharingError) as caught:
+        ask(*arguments, **body)
+    assert caught.value.status == 400
+    return caught.value.message
+
+
+def first_token(world: World, **body: Any) -> str:
+    return world.query(maxFiles=2, **body)[-1]["endStreamAction"]["nextPageToken"]
+
+
+def refresh_token(world: World, **body: Any) -> str:
+    return world.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
