@@ -20,9 +20,11 @@ import orjson
 from bench.lab.fresh import Clock, Figures
 from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE
 from cli.embedded.setup import DATA_BUCKET
-from core.api.lines import parquet_file_line
+from core.api.json import dump_line
+from core.api.lines import Layout, parquet_files
 from core.delta.tables import DeltaTables
 from core.settings import Settings
+from core.sharing.answers import PARQUET_FIELDS
 from core.storage.location import S3Location
 from core.storage.session import Storage, StorageSession
 
@@ -31,6 +33,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from core.api.response import Response
+    from core.delta.snapshot import FileBatch
 
 WARM_UP = "warm-up"
 BATCH_ROWS = 8192
@@ -86,9 +89,7 @@ def sluice_list(table: str) -> Figures:
     def run(name: str) -> Figures:
         storage, clock = tables.open(name), Clock()
         snapshot = DeltaTables().snapshot(storage)
-        lines = chain.from_iterable(
-            map(_line, batch.paths, batch.partition_values, batch.sizes, batch.stats) for batch in snapshot.batches()
-        )
+        lines = chain.from_iterable(map(_lines, snapshot.batches()))
         return _written(lines, clock)
 
     return _after_warm_up(run, table)
@@ -251,9 +252,23 @@ def _json_lines(columns: dict[str, "Array"]) -> list[bytes]:
     return lines.getvalue().splitlines()
 
 
+def _lines(files: "FileBatch") -> Iterator[bytes]:
+    def framed(fields: Layout) -> Layout:
+        return parquet_files("file", list(files.paths), [_id(path) for path in files.paths], fields, EXPIRES_AT)
+
+    return files.lines(PARQUET_FIELDS, framed)
+
+
 def _line(path: str, partition_values: Mapping[str, str | None], size: int, stats: str | None) -> bytes:
-    file_id = hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
-    return parquet_file_line("file", path, file_id, partition_values, size, stats, EXPIRES_AT, None, None)
+    file = {"url": path, "id": _id(path), "partitionValues": partition_values, "size": size}
+    if stats is not None:
+        file["stats"] = stats
+    file["expirationTimestamp"] = EXPIRES_AT
+    return dump_line({"file": file})
+
+
+def _id(path: str) -> str:
+    return hashlib.md5(path.encode(), usedforsecurity=False).hexdigest()
 
 
 def _written(lines: Iterable[bytes], clock: Clock) -> Figures:

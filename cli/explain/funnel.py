@@ -10,7 +10,7 @@ from enum import IntEnum
 from itertools import compress, repeat
 
 from cli.explain.columns import AskedColumns
-from core.delta.snapshot import AddBatch, Snapshot
+from core.delta.snapshot import FileBatch, Snapshot
 from core.pruning.columns import Columns, FileColumns
 from core.pruning.compiler import Note
 from core.pruning.files import BY_PARTITION, EVERY, SOME, row_count
@@ -90,11 +90,11 @@ def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], N
 
 
 def _counted(
-    batches: Iterable[AddBatch],
+    batches: Iterable[FileBatch],
     predicate: Predicate | None,
     fates: Mapping[Fate, Count],
     progress: Callable[[int], None],
-) -> Iterator[AddBatch]:
+) -> Iterator[FileBatch]:
     seen = 0
     for batch in batches:
         columns = AskedColumns(FileColumns(batch.partition_values, batch.stats))
@@ -108,7 +108,7 @@ def _counted(
         yield batch
 
 
-def _limited(batches: Iterable[AddBatch], selection: Selection) -> Count:
+def _limited(batches: Iterable[FileBatch], selection: Selection) -> Count:
     count = Count()
     for kept in selection.kept(batches, Observed()):
         files = kept.files
@@ -127,6 +127,6 @@ def _fates(predicate: Predicate, columns: AskedColumns) -> bytes:
     return bytes(fates)
 
 
-def _rows(batch: AddBatch, columns: Columns) -> list[int | None]:
+def _rows(batch: FileBatch, columns: Columns) -> list[int | None]:
     """Of each file, how many rows are not deleted, if it says so."""
     return list(map(row_count, columns.num_records(), batch.deletion_vectors))

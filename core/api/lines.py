@@ -1,11 +1,12 @@
 """The lines of an answer, in parquet and in delta format.
 
 Each line is one JSON object with its line end; in delta format it wraps the log's own action. Files come by the
-million, so the line of each is one dictionary and one dump.
+million, so their lines are laid out by column, and whoever has the columns writes them in the fastest way there is.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -64,47 +65,64 @@ def delta_protocol_line(
     return dump_line({"protocol": {**beside, "deltaProtocol": protocol}})
 
 
-def parquet_file_line(
+Layout: TypeAlias = Mapping[str, Any]
+"""The lines of some files by column: under each name a value for each file in turn, or one number for all of them, or
+another layout. What is None is not told."""
+
+
+def file_lines(layout: Layout) -> Iterator[bytes]:
+    return map(dump_line, _documents(layout))
+
+
+def _documents(layout: Layout) -> Iterator[dict[str, Any]]:
+    names, columns = list(layout), [_column(values) for values in layout.values()]
+    for row in zip(*columns, strict=False):
+        yield {name: value for name, value in zip(names, row, strict=True) if value is not None}
+
+
+def _column(values: Any) -> Iterable[Any]:
+    if isinstance(values, Mapping):
+        return _documents(values)
+    return repeat(values) if values is None or isinstance(values, int) else values
+
+
+def parquet_files(
     kind: str,
-    url: str,
-    file_id: str,
-    partition_values: Mapping[str, str | None],
-    size: int,
-    stats: str | None,
+    urls: Sequence[str],
+    ids: Sequence[str],
+    fields: Layout,
     expiration_timestamp: int,
-    version: int | None,
-    timestamp: int | None,
-) -> bytes:
+    *,
+    version: int | None = None,
+    timestamp: int | None = None,
+) -> Layout:
     """`kind`: `file` in a snapshot; `add`, `remove` or `cdf` among changes."""
-    file: dict[str, Any] = {"url": url, "id": file_id, "partitionValues": partition_values, "size": size}
-    if stats is not None:
-        file["stats"] = stats
-    file["expirationTimestamp"] = expiration_timestamp
-    if version is not None:
-        file["version"] = version
-        file["timestamp"] = timestamp
-    return dump_line({kind: file})
+    file = {"url": urls, "id": ids, **fields, "expirationTimestamp": expiration_timestamp}
+    return {kind: {**file, "version": version, "timestamp": timestamp}}
 
 
-def delta_file_line(
+def delta_files(
     kind: str,
-    action: Mapping[str, Any],
-    file_id: str,
-    deletion_vector_file_id: str | None,
+    urls: Sequence[str],
+    ids: Sequence[str],
+    deletion_vector_file_ids: Sequence[str | None] | None,
+    fields: Layout,
     expiration_timestamp: int,
-    version: int | None,
-    timestamp: int | None,
-) -> bytes:
-    """`kind`: the log's name of the action: `add`, `remove` or `cdc`."""
-    file: dict[str, Any] = {"id": file_id}
-    if deletion_vector_file_id is not None:
-        file["deletionVectorFileId"] = deletion_vector_file_id
-    if version is not None:
-        file["version"] = version
-        file["timestamp"] = timestamp
-    file["expirationTimestamp"] = expiration_timestamp
-    file["deltaSingleAction"] = {kind: action}
-    return dump_line({"file": file})
+    *,
+    version: int | None = None,
+    timestamp: int | None = None,
+) -> Layout:
+    """`kind`: the log's name of the action: `add`, `remove` or `cdc`; `fields`: what it says beside the path."""
+    return {
+        "file": {
+            "id": ids,
+            "deletionVectorFileId": deletion_vector_file_ids,
+            "version": version,
+            "timestamp": timestamp,
+            "expirationTimestamp": expiration_timestamp,
+            "deltaSingleAction": {kind: {"path": urls, **fields}},
+        }
+    }
 
 
 def end_stream_line(

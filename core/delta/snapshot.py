@@ -5,12 +5,14 @@ own files, one day from the index) stays behind this interface. Everything that 
 paths, partition values, statistics, deletion vectors are never rewritten.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
 
+from core.api.lines import Layout, file_lines
 from core.errors import MalformedRequestError
 
 
@@ -67,17 +69,51 @@ class Add(NamedTuple):
     """What few tables have, under the log's names: tags, baseRowId, defaultRowCommitVersion, clusteringProvider."""
 
 
-class AddBatch(NamedTuple):
-    """Live files by column, in the order of an Add's fields: so a million of them are gone through."""
+Frame: TypeAlias = Callable[[Layout], Layout]
+"""From what the log says of some files, by column and under its own names, to their lines."""
 
-    paths: list[str]
-    partition_values: list[Mapping[str, str | None]]
-    sizes: list[int]
-    modification_times: list[int]
-    data_changes: list[bool]
-    stats: list[str | None]
-    deletion_vectors: list[DeletionVector | None]
-    more: list[Mapping[str, Any] | None]
+
+class FileBatch(typing.Protocol):
+    """Live files by column: so a million of them are gone through."""
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def partition_values(self) -> Sequence[Mapping[str, str | None]]: ...
+
+    @property
+    def sizes(self) -> Sequence[int]: ...
+
+    @property
+    def stats(self) -> Sequence[str | None]: ...
+
+    @property
+    def deletion_vectors(self) -> Sequence[DeletionVector | None]: ...
+
+    def adds(self) -> Iterator[Add]:
+        """One by one."""
+
+    def lines(self, names: Sequence[str], frame: Frame) -> Iterator[bytes]:
+        """The lines of an answer, one or many at a time. `frame` puts the named fields of the files into them."""
+
+    def between(self, begin: int, end: int) -> "FileBatch": ...
+
+    def only(self, chosen: Iterable[object]) -> "FileBatch":
+        """The files whose place in `chosen` holds something true."""
+
+
+class AddBatch(NamedTuple):
+    """Of actions. The columns are in the order of an Add's fields."""
+
+    paths: Sequence[str]
+    partition_values: Sequence[Mapping[str, str | None]]
+    sizes: Sequence[int]
+    modification_times: Sequence[int]
+    data_changes: Sequence[bool]
+    stats: Sequence[str | None]
+    deletion_vectors: Sequence[DeletionVector | None]
+    more: Sequence[Mapping[str, Any] | None]
 
     @classmethod
     def of(cls, adds: Iterable[Add]) -> "AddBatch":
@@ -87,13 +123,24 @@ class AddBatch(NamedTuple):
     def adds(self) -> Iterator[Add]:
         return map(partial(tuple.__new__, Add), zip(*self, strict=True))
 
+    def lines(self, names: Sequence[str], frame: Frame) -> Iterator[bytes]:
+        return file_lines(frame({name: self._field(name) for name in names}))
+
+    def _field(self, name: str) -> Sequence[Any]:
+        if name in FIELDS:
+            return self[FIELDS[name]]
+        return [more and more.get(name) for more in self.more]
+
     def between(self, begin: int, end: int) -> "AddBatch":
         return AddBatch._make(column[begin:end] for column in self)
 
     def only(self, chosen: Iterable[object]) -> "AddBatch":
-        """The files whose place in `chosen` holds something true."""
         places = list(chosen)
         return AddBatch._make(list(compress(column, places)) for column in self)
+
+
+# The place of each in a batch.
+FIELDS = {"partitionValues": 1, "size": 2, "modificationTime": 3, "dataChange": 4, "stats": 5}
 
 
 class Remove(NamedTuple):
@@ -152,7 +199,7 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Head):
-    batches: Callable[[], Iterator[AddBatch]]
+    batches: Callable[[], Iterator[FileBatch]]
     """The live files, some thousands at a time."""
     origin: str
     """From where its log was read. A version has its files in one order wherever it is read from the same origin."""

@@ -1,12 +1,13 @@
 """An answer about a table, in the one format or in the other: its headers and its lines.
 
-The lines of files are the hot path: their actions come as plain tuples and go out as one dictionary each.
+The lines of files are the hot path: they are laid out by column, some hundreds at a time.
 """
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import core.delta.reader  # noqa: F401 - brings the Parquet reader while Lambda starts the function, not in a request
@@ -15,8 +16,19 @@ from core.api.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, PARQUET, C
 from core.api.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.catalog.model import Table
+from core.delta.log.actions import MORE
 from core.delta.paths import FilePaths
-from core.delta.snapshot import Add, AddBatch, Cdc, DeletionVector, FileAction, Head, Metadata, Protocol, Remove
+from core.delta.snapshot import (
+    Add,
+    Cdc,
+    DeletionVector,
+    FileAction,
+    FileBatch,
+    Head,
+    Metadata,
+    Protocol,
+    Remove,
+)
 from core.errors import TableFilesError, UnsupportedOperationError
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
@@ -30,6 +42,11 @@ CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 # With these a reader looks for times inside of commits, of which clients get none: they have each file's timestamp.
 NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
 
+
+PARQUET_FIELDS = ("partitionValues", "size", "stats")
+ADD_FIELDS = ("partitionValues", "size", "dataChange", "modificationTime", "stats", *MORE)
+# So many are signed and written at a time: more would only wait in memory.
+FILES_AT_ONCE = 1024
 
 PagedLines: TypeAlias = Generator[bytes, None, str | None]
 """The lines of a page, which end with the token of the next one if there is one."""
@@ -67,9 +84,13 @@ class TableAnswer(ABC):
     @abstractmethod
     def metadata_line(self, metadata: Metadata, *, totals: Head | None = None, version: int | None = None) -> bytes: ...
 
-    @abstractmethod
-    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+    def file_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
         """Files of a snapshot."""
+        for begin in range(0, len(files.paths), FILES_AT_ONCE):
+            yield from self._lines(files.between(begin, begin + FILES_AT_ONCE), version, timestamp)
+
+    @abstractmethod
+    def _lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]: ...
 
     @abstractmethod
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
@@ -121,6 +142,10 @@ class TableAnswer(ABC):
             beside |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
         return beside
 
+    def _urls(self, paths: Sequence[str]) -> list[str]:
+        self._observed.files_listed += len(paths)
+        return [self._signed(*self._paths.find(path)) for path in paths]
+
     def _signed(self, bucket: str, key: str) -> str:
         self._observed.urls_signed += 1
         signer = self._signers.get(bucket)
@@ -128,8 +153,9 @@ class TableAnswer(ABC):
             signer = self._signers[bucket] = self._storage.signer(bucket)
         return signer.sign(key)
 
-    def _id(self, path: str) -> str:
-        return self._digest(path.encode(), usedforsecurity=False).hexdigest()
+    def _ids(self, paths: Sequence[str]) -> list[str]:
+        digest = self._digest
+        return [digest(path.encode(), usedforsecurity=False).hexdigest() for path in paths]
 
 
 class ParquetAnswer(TableAnswer):
@@ -148,34 +174,33 @@ class ParquetAnswer(TableAnswer):
             beside=self._beside(totals, version),
         )
 
-    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
-        for path, values, size, stats in zip(
-            files.paths, files.partition_values, files.sizes, files.stats, strict=True
-        ):
-            yield self._line("file", path, values, size, stats, version, timestamp)
+    def _lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        urls, ids = self._urls(files.paths), self._ids(files.paths)
+        return files.lines(PARQUET_FIELDS, partial(self._framed, "file", urls, ids, version, timestamp))
 
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
         if isinstance(action, Remove):
+            kind, stats = "remove", None
             values, size = self._removed(action, partitioned=partitioned)
-            return self._line("remove", action.path, values, size, None, version, timestamp)
-        kind, stats = ("cdf", None) if isinstance(action, Cdc) else ("add", action.stats)
-        return self._line(kind, action.path, action.partition_values, action.size, stats, version, timestamp)
+        else:
+            kind, stats = ("cdf", None) if isinstance(action, Cdc) else ("add", action.stats)
+            values, size = action.partition_values, action.size
+        fields = {"partitionValues": [values], "size": [size], "stats": [stats]}
+        urls, ids = self._urls([action.path]), self._ids([action.path])
+        (line,) = lines.file_lines(self._framed(kind, urls, ids, version, timestamp, fields))
+        return line
 
-    def _line(
+    def _framed(
         self,
         kind: str,
-        path: str,
-        partition_values: Mapping[str, str | None],
-        size: int,
-        stats: str | None,
+        urls: list[str],
+        ids: list[str],
         version: int | None,
         timestamp: int | None,
-    ) -> bytes:
-        self._observed.files_listed += 1
-        url = self._signed(*self._paths.find(path))
-        return lines.parquet_file_line(
-            kind, url, self._id(path), partition_values, size, stats, self._expires_at, version, timestamp
-        )
+        fields: lines.Layout,
+    ) -> lines.Layout:
+        expires_at = self._expires_at
+        return lines.parquet_files(kind, urls, ids, fields, expires_at, version=version, timestamp=timestamp)
 
 
 class DeltaAnswer(TableAnswer):
@@ -203,61 +228,55 @@ class DeltaAnswer(TableAnswer):
         action = _metadata_action(metadata) | {"configuration": configuration}
         return lines.delta_metadata_line(action, beside=self._beside(totals, version))
 
-    def file_lines(self, files: AddBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
-        for add in files.adds():
-            yield self._add_line(add, version, timestamp)
-
-    def _add_line(self, add: Add, version: int | None, timestamp: int | None) -> bytes:
-        document = self._document(add.path, add.partition_values, add.size, data_change=add.data_change)
-        document["modificationTime"] = add.modification_time
-        if add.stats is not None:
-            document["stats"] = add.stats
-        return self._line("add", add.path, document, add.deletion_vector, add.more, version, timestamp)
+    def _lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        urls, ids = self._urls(files.paths), self._ids(files.paths)
+        framed = partial(self._framed, "add", urls, ids, files.deletion_vectors, version, timestamp)
+        return files.lines(ADD_FIELDS, framed)
 
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
-        if isinstance(action, Add):
-            return self._add_line(action, version, timestamp)
+        vectors: list[DeletionVector | None] = [None]
         if isinstance(action, Cdc):
-            document = self._document(action.path, action.partition_values, action.size, data_change=False)
-            return self._line("cdc", action.path, document, None, action.more, version, timestamp)
-        values, size = self._removed(action, partitioned=partitioned)
-        document = self._document(action.path, values, size, data_change=action.data_change)
-        document["extendedFileMetadata"] = True
-        if action.deletion_timestamp is not None:
-            document["deletionTimestamp"] = action.deletion_timestamp
-        if action.stats is not None:
-            document["stats"] = action.stats
-        return self._line("remove", action.path, document, action.deletion_vector, action.more, version, timestamp)
+            kind = "cdc"
+            fields = {"partitionValues": action.partition_values, "size": action.size, "dataChange": False}
+        elif isinstance(action, Add):
+            kind, vectors = "add", [action.deletion_vector]
+            fields = {"partitionValues": action.partition_values, "size": action.size, "dataChange": action.data_change}
+            fields |= {"modificationTime": action.modification_time, "stats": action.stats}
+        else:
+            kind, vectors = "remove", [action.deletion_vector]
+            values, size = self._removed(action, partitioned=partitioned)
+            fields = {"partitionValues": values, "size": size, "dataChange": action.data_change}
+            fields |= {"extendedFileMetadata": True, "deletionTimestamp": action.deletion_timestamp}
+            fields |= {"stats": action.stats}
+        columns = {name: [value] for name, value in (fields | dict(action.more or {})).items()}
+        urls, ids = self._urls([action.path]), self._ids([action.path])
+        (line,) = lines.file_lines(self._framed(kind, urls, ids, vectors, version, timestamp, columns))
+        return line
 
-    def _document(
-        self, path: str, partition_values: Mapping[str, str | None], size: int, *, data_change: bool
-    ) -> dict[str, Any]:
-        url = self._signed(*self._paths.find(path))
-        return {"path": url, "partitionValues": partition_values, "size": size, "dataChange": data_change}
-
-    def _line(
+    def _framed(
         self,
         kind: str,
-        path: str,
-        document: dict[str, Any],
-        vector: DeletionVector | None,
-        more: Mapping[str, Any] | None,
+        urls: list[str],
+        ids: list[str],
+        vectors: Sequence[DeletionVector | None],
         version: int | None,
         timestamp: int | None,
-    ) -> bytes:
-        self._observed.files_listed += 1
-        vector_id = None
-        if vector is not None:
-            document["deletionVector"], vector_id = self._vector(vector)
-        if more is not None:
-            document |= more
-        return lines.delta_file_line(kind, document, self._id(path), vector_id, self._expires_at, version, timestamp)
+        fields: lines.Layout,
+    ) -> lines.Layout:
+        vector_ids = None
+        if any(vectors):
+            described, vector_ids = zip(*map(self._vector, vectors), strict=True)
+            fields = {**fields, "deletionVector": described}
+        expires_at = self._expires_at
+        return lines.delta_files(kind, urls, ids, vector_ids, fields, expires_at, version=version, timestamp=timestamp)
 
-    def _vector(self, vector: DeletionVector) -> tuple[dict[str, Any], str | None]:
+    def _vector(self, vector: DeletionVector | None) -> tuple[dict[str, Any] | None, str | None]:
         """The descriptor as clients take it, inline or with the URL of a file, and that file's id."""
+        if vector is None:
+            return None, None
         storage_type, where, file_id = vector.storage_type, vector.path_or_inline_dv, None
         if storage_type != "i":
-            file_id = self._id(where)
+            (file_id,) = self._ids([where])
             storage_type, where = "p", self._signed(*self._paths.find_deletion_vector(vector))
         descriptor = {
             "storageType": storage_type,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.api.query import QueryRequest
 from core.delta.features import column_mapping_mode
-from core.delta.snapshot import AddBatch, Metadata
+from core.delta.snapshot import FileBatch, Metadata
 from core.pruning.columns import FileColumns, parse_stats
 from core.pruning.files import EVERY, SOME, row_count
 from core.sharing.call import Observed
@@ -42,7 +42,7 @@ START = Position()
 class Kept(NamedTuple):
     """Some files of a snapshot."""
 
-    files: AddBatch
+    files: FileBatch
     places: Sequence[int]
     """Of each, how many files came up to it and with it."""
     rows: Sequence[int]
@@ -78,7 +78,7 @@ class Selection:
         ignored = [(note.text, note.ignored_because) for note in notes if note.ignored_because]
         return [f"{text[:MAX_LOGGED_TEXT]}: {why[:MAX_LOGGED_TEXT]}" for text, why in ignored[:MAX_LOGGED_PARTS]]
 
-    def kept(self, batches: Iterable[AddBatch], observed: Observed, start: Position = START) -> Iterator[Kept]:
+    def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[Kept]:
         """The files after `start`, in the order in which they come."""
         if self.limit is None:
             for place, batch in _coming(batches, start.place):
@@ -92,7 +92,7 @@ class Selection:
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
 
-    def _judged(self, place: int, batch: AddBatch, observed: Observed) -> Kept:
+    def _judged(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
         places = range(place + 1, place + 1 + len(batch.paths))
         if self.predicate is None:
             return Kept(batch, places, self._rows(batch, repeat(SOME | EVERY)))
@@ -102,7 +102,7 @@ class Selection:
         observed.files_pruned += len(batch.paths) - len(files.paths)
         return Kept(files, list(compress(places, may_match)), self._rows(files, compress(verdicts, may_match)))
 
-    def _rows(self, files: AddBatch, verdicts: Iterable[int]) -> list[int]:
+    def _rows(self, files: FileBatch, verdicts: Iterable[int]) -> list[int]:
         """Rows that may not match do not count: a limit that they fill could cut off others that do."""
         if self.limit is None:
             return []
@@ -113,7 +113,7 @@ class Selection:
         ]
 
 
-def _coming(batches: Iterable[AddBatch], start: int, size: int = sys.maxsize) -> Iterator[tuple[int, AddBatch]]:
+def _coming(batches: Iterable[FileBatch], start: int, size: int = sys.maxsize) -> Iterator[tuple[int, FileBatch]]:
     """The files after the first `start` ones, at most `size` at a time, each time with the place where they begin."""
     place = 0
     for batch in batches:

@@ -17,11 +17,11 @@ from arro3.core import RecordBatch
 from arro3.io import read_parquet
 
 from core.delta.log import actions
-from core.delta.log.actions import Key, keys_of, memory_of
+from core.delta.log.actions import Key, keys_of
 from core.delta.log.footer import MAGIC, narrowed_footer
 from core.delta.log.replay import Totals
-from core.delta.log.rows import AddRows, KnownPartitions, objects
-from core.delta.snapshot import AddBatch, DeletionVector, Metadata, Protocol
+from core.delta.log.rows import FileRows, KnownPartitions, objects
+from core.delta.snapshot import AddBatch, FileBatch, Metadata, Protocol
 from core.errors import MalformedRequestError, SharingError
 
 BATCH_ROWS = 8192
@@ -52,7 +52,7 @@ class Checkpoint:
         self.sidecars: list[tuple[str, int]] = []
         """Paths and sizes."""
         self._inline: list[AddBatch] = []
-        self._decoded: list[AddBatch] = []
+        self._decoded: list[FileRows] = []
         self._decoded_bytes = 0
         self._known: KnownPartitions = {}
         packed_bytes = sum(len(file) for file in files if isinstance(file, bytes))
@@ -69,14 +69,16 @@ class Checkpoint:
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
         self.memory_bytes = packed_bytes + self._decoded_bytes + INDEX_BYTES * len(self._sizes)
 
-    def batches(self) -> Iterator[AddBatch]:
+    def batches(self) -> Iterator[FileBatch]:
         yield from self._inline
         yield from self._decoded
         if not self._is_decoded:
             known: KnownPartitions = {}
             with _undamaged():
                 for batch in chain.from_iterable(map(_batches, self._files)):
-                    yield AddRows(batch).adds(known)
+                    rows = FileRows.of(batch, known)
+                    rows.check()
+                    yield rows
 
     def totals_of(self, keys: Collection[Key]) -> Totals:
         """Of the files that have one of `keys`. It goes by hashes: of a million files, one key in 10^13 is mistaken."""
@@ -101,20 +103,21 @@ class Checkpoint:
         if adds:
             inline = AddBatch.of(adds)
             self._inline.append(inline)
-            self._index(inline.paths, inline.sizes, inline.deletion_vectors)
+            self._index(inline)
 
     def _take(self, batch: RecordBatch) -> None:
         for name in TOPS:
             for value in objects(batch, name):
                 self._take_top({name: value})
-        rows = AddRows(batch)
+        rows = FileRows.of(batch, self._known)
         if self._is_decoded:
-            self._keep(rows.adds(self._known))
-        self._index(rows.paths, rows.sizes(), rows.deletion_vectors())
+            rows.check()
+            self._keep(rows)
+        self._index(rows)
 
-    def _keep(self, batch: AddBatch) -> None:
-        self._decoded.append(batch)
-        self._decoded_bytes += sum(map(memory_of, batch.adds()))
+    def _keep(self, rows: FileRows) -> None:
+        self._decoded.append(rows)
+        self._decoded_bytes += rows.memory_bytes
         if self._decoded_bytes > MAX_DECODED_BYTES:  # it was packed very well
             self._is_decoded = False
             self._decoded.clear()
@@ -128,10 +131,10 @@ class Checkpoint:
         elif (sidecar := action.get("sidecar")) is not None:
             self.sidecars.append((actions.path(sidecar["path"]), actions.size(sidecar["sizeInBytes"])))
 
-    def _index(self, paths: list[str], sizes: list[int], vectors: list[DeletionVector | None]) -> None:
-        self._hashes.extend(map(hash, keys_of(paths, vectors)))
-        self._sizes.extend(sizes)
-        self._has_vector.extend(map(bool, vectors))
+    def _index(self, files: FileBatch) -> None:
+        self._hashes.extend(map(hash, keys_of(files.paths, files.deletion_vectors)))
+        self._sizes.extend(files.sizes)
+        self._has_vector.extend(map(bool, files.deletion_vectors))
 
 
 def _tags(hashes: "array[int]") -> bytes:

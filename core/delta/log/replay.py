@@ -15,7 +15,7 @@ from core.delta.features import check_readable
 from core.delta.log import actions
 from core.delta.log.actions import Key, key_of, keys_of, memory_of
 from core.delta.log.files import LogSegment, digest_of
-from core.delta.snapshot import Add, AddBatch, Metadata, Protocol, Snapshot
+from core.delta.snapshot import Add, AddBatch, FileBatch, Metadata, Protocol, Snapshot
 from core.errors import MalformedRequestError
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _order(add: Add) -> tuple[int, str, str]:
     return add.modification_time, add.path, add.deletion_vector.unique_id if add.deletion_vector else ""
 
 
-def _live(added: Sequence[Add], files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[AddBatch]:
+def _live(added: Sequence[Add], files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[FileBatch]:
     for first in range(0, len(added), BATCH_FILES):
         yield AddBatch.of(added[first : first + BATCH_FILES])
     for batch in checkpoint.batches() if checkpoint else ():

@@ -97,29 +97,32 @@ class TestProtocol:
 
 class TestFiles:
     def test_a_plain_file_carries_version_and_timestamp_only_when_they_were_asked_for(self) -> None:
-        plain = content(lines.parquet_file_line("file", "u", "i", {"d": None}, 5, None, 99, None, None), "file")
-        assert plain == {
+        fields = {"partitionValues": [{"d": None}, {}], "size": [5, 6], "stats": [None, "{}"]}
+        plain, with_stats = lines.file_lines(lines.parquet_files("file", ["u", "v"], ["i", "j"], fields, 99))
+        assert content(plain, "file") == {
             "url": "u",
             "id": "i",
             "partitionValues": {"d": None},
             "size": 5,
             "expirationTimestamp": 99,
         }
-        dated = content(lines.parquet_file_line("cdf", "u", "i", {}, 5, "{}", 99, 3, 1234), "cdf")
-        assert (dated["version"], dated["timestamp"], dated["stats"]) == (3, 1234, "{}")
+        assert content(with_stats, "file")["stats"] == "{}"
+        (dated,) = lines.file_lines(lines.parquet_files("cdf", ["u"], ["i"], {}, 99, version=3, timestamp=1234))
+        assert (content(dated, "cdf")["version"], content(dated, "cdf")["timestamp"]) == (3, 1234)
 
     def test_an_action_is_wrapped_with_what_a_client_needs_to_open_it(self) -> None:
-        wrapped = content(lines.delta_file_line("remove", {"path": "u"}, "i", "v", 99, 3, 1234), "file")
-        assert wrapped == {
+        wrapped, bare = lines.file_lines(
+            lines.delta_files("remove", ["u", "w"], ["i", "j"], ["v", None], {"size": [5, 6]}, 99)
+        )
+        assert content(wrapped, "file") == {
             "id": "i",
             "deletionVectorFileId": "v",
-            "version": 3,
-            "timestamp": 1234,
             "expirationTimestamp": 99,
-            "deltaSingleAction": {"remove": {"path": "u"}},
+            "deltaSingleAction": {"remove": {"path": "u", "size": 5}},
         }
-        bare = content(lines.delta_file_line("add", {"path": "u"}, "i", None, 99, None, None), "file")
-        assert bare.keys() == {"id", "expirationTimestamp", "deltaSingleAction"}
+        assert content(bare, "file").keys() == {"id", "expirationTimestamp", "deltaSingleAction"}
+        (dated,) = lines.file_lines(lines.delta_files("add", ["u"], ["i"], None, {}, 99, version=3, timestamp=1234))
+        assert (content(dated, "file")["version"], content(dated, "file")["timestamp"]) == (3, 1234)
 
 
 def test_the_end_of_a_stream_tells_only_what_there_is() -> None:
