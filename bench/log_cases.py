@@ -89,7 +89,7 @@ def sluice_list(table: str) -> Figures:
     def run(name: str) -> Figures:
         storage, clock = tables.open(name), Clock()
         snapshot = DeltaTables().snapshot(storage)
-        lines = chain.from_iterable(map(_lines, snapshot.batches()))
+        lines = chain.from_iterable(map(_lines, snapshot.batches(None)))
         return _written(lines, clock)
 
     return _after_warm_up(run, table)

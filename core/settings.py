@@ -22,6 +22,8 @@ class InvalidSettingError(ValueError):
 class Settings:
     catalog_table: str = "sluice-catalog"
     catalog_cache_seconds: float = 5.0
+    index_table: str | None = None
+    """The DynamoDB table with the indexes of large tables, if there is one."""
     storage_role_arn: str | None = None
     storage_external_id: str | None = None
     staleness_seconds: float = 0.0
@@ -41,6 +43,7 @@ class Settings:
         return cls(
             catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
             catalog_cache_seconds=_number(environment, "SLUICE_CATALOG_CACHE_SECONDS", 5),
+            index_table=get("SLUICE_INDEX_TABLE") or None,
             staleness_seconds=_number(environment, "SLUICE_STALENESS_SECONDS", 0),
             snapshot_cache_mb=_number(environment, "SLUICE_SNAPSHOT_CACHE_MB", 128),
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,

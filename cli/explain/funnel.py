@@ -11,7 +11,7 @@ from itertools import compress, repeat
 
 from cli.explain.columns import AskedColumns
 from core.delta.snapshot import FileBatch, Snapshot
-from core.pruning.columns import Columns, FileColumns
+from core.pruning.columns import Columns
 from core.pruning.compiler import Note
 from core.pruning.files import BY_PARTITION, EVERY, SOME, row_count
 from core.pruning.predicate import IS_UNDECIDED, Predicate
@@ -83,7 +83,7 @@ class Funnel:
 def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], None]) -> Funnel:
     """`progress` is told how many files have been looked at."""
     fates = {fate: Count() for fate in Fate}
-    batches = _counted(snapshot.batches(), selection.predicate, fates, progress)
+    batches = _counted(snapshot.batches(None), selection.predicate, fates, progress)
     limited = None if selection.limit is None else _limited(batches, selection)
     deque(batches, maxlen=0)  # those that a limit does not come to
     return Funnel(snapshot.version, selection.predicate.notes if selection.predicate else (), fates, limited)
@@ -97,7 +97,7 @@ def _counted(
 ) -> Iterator[FileBatch]:
     seen = 0
     for batch in batches:
-        columns = AskedColumns(FileColumns(batch.partition_values, batch.stats))
+        columns = AskedColumns(batch.columns)
         found = _fates(predicate, columns) if predicate else bytes([Fate.EVERY_ROW_MATCHES]) * len(columns)
         rows = _rows(batch, columns)
         for fate, count in fates.items():
@@ -112,7 +112,7 @@ def _limited(batches: Iterable[FileBatch], selection: Selection) -> Count:
     count = Count()
     for kept in selection.kept(batches, Observed()):
         files = kept.files
-        count.add(files.sizes, _rows(files, FileColumns(files.partition_values, files.stats)))
+        count.add(files.sizes, _rows(files, files.columns))
     return count
 
 

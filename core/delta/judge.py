@@ -122,7 +122,7 @@ def _different_facts(ours: Mapping[str, object], theirs: Mapping[str, object]) -
 def _different_files(snapshot: Snapshot, theirs: "Table") -> Iterator[str]:
     """A file counts with its size. It may be live twice, with two deletion vectors."""
     surplus: Counter[tuple[str, int]] = Counter()
-    for ours in snapshot.batches():
+    for ours in snapshot.batches(None):
         surplus.update(zip(ours.paths, ours.sizes, strict=True))
     for batch in theirs.to_batches():
         surplus.subtract(zip(batch["path"].to_pylist(), batch["size_bytes"].to_pylist(), strict=True))

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, Packed
 from core.delta.log.commits import check_number, check_size, fetched, in_commit_timestamp
 from core.delta.log.files import FOLDER, LogSegment
-from core.delta.log.replay import Replay, Replayed
+from core.delta.log.replay import CheckpointFiles, Replay, Replayed
 from core.errors import AnswerTooLargeError, MalformedRequestError
 from core.storage.location import InvalidLocationError, S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
@@ -25,13 +25,18 @@ PARALLEL_READS = 8
 MAX_IN_MEMORY = 32 * 1024 * 1024
 
 
-def read_snapshot(storage: StorageSession, segment: LogSegment, base: Replayed | None = None) -> Replayed:
-    """The snapshot at the segment's end; `base`, if given, is the snapshot that the segment's commits follow."""
+def read_snapshot(
+    storage: StorageSession,
+    segment: LogSegment,
+    base: Replayed | None = None,
+    known: CheckpointFiles | None = None,
+) -> Replayed:
+    """The snapshot at the segment's end. The segment's commits follow `base` or `known`, if one of them is given."""
     objects = storage.objects()
     check_number(len(segment.commits))
     check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
-        checkpoint = _checkpoint(objects, storage.location, segment) if segment.checkpoint else None
+        checkpoint = _checkpoint(objects, storage.location, segment) if segment.checkpoint else known
         replay = Replay(base, checkpoint)
         for commit in commits:
             replay.apply(commit)

@@ -10,10 +10,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import compress
-from typing import Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from core.api.lines import Layout, file_lines
 from core.errors import MalformedRequestError
+from core.pruning.columns import Columns, FileColumns
+
+if TYPE_CHECKING:
+    from core.pruning.predicate import Predicate
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,13 @@ class FileBatch(typing.Protocol):
     """Live files by column: so a million of them are gone through."""
 
     @property
+    def num_files(self) -> int: ...
+
+    @property
+    def columns(self) -> Columns:
+        """What a predicate asks for."""
+
+    @property
     def paths(self) -> Sequence[str]: ...
 
     @property
@@ -119,6 +130,14 @@ class AddBatch(NamedTuple):
     def of(cls, adds: Iterable[Add]) -> "AddBatch":
         rows = list(adds)
         return cls(*map(list, zip(*rows, strict=True))) if rows else cls([], [], [], [], [], [], [], [])
+
+    @property
+    def num_files(self) -> int:
+        return len(self.paths)
+
+    @property
+    def columns(self) -> Columns:
+        return FileColumns(self.partition_values, self.stats)
 
     def adds(self) -> Iterator[Add]:
         return map(partial(tuple.__new__, Add), zip(*self, strict=True))
@@ -199,8 +218,8 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(Head):
-    batches: Callable[[], Iterator[FileBatch]]
-    """The live files, some thousands at a time."""
+    batches: Callable[["Predicate | None"], Iterator[FileBatch]]
+    """The live files, some thousands at a time; without some of those that a predicate rules out, if there is one."""
     origin: str
     """From where its log was read. A version has its files in one order wherever it is read from the same origin."""
     tip: str
@@ -221,7 +240,7 @@ class Snapshot(Head):
 
     def adds(self) -> Iterator[Add]:
         """The live files, one by one."""
-        for batch in self.batches():
+        for batch in self.batches(None):
             yield from batch.adds()
 
 

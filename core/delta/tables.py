@@ -2,28 +2,45 @@
 
 A warm request costs one listing from the last known commit on, or none within the staleness that a table accepts, and
 the commits made since. What is kept is bounded in bytes, in memory and on disk; it belongs to the credentials that read
-it, and ends with them.
+it, and ends with them. A large table may have an index, which then stands in the place of the log's checkpoint.
 """
 
+import logging
 import shutil
 import tempfile
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from core.delta.history import History, check_commits, check_version
-from core.delta.log.files import Log, LogSegment, later_log, latest_log, origin_version, whole_log
-from core.delta.snapshot import ChangedLogError, Commit, Head, Snapshot
+from core.delta.index import Index, Indexed, UnusableIndexError
+from core.delta.log.actions import keys_of
+from core.delta.log.files import (
+    LOOK_BACK,
+    Log,
+    LogSegment,
+    later_log,
+    latest_log,
+    list_log,
+    origin_version,
+    whole_log,
+)
+from core.delta.snapshot import ChangedLogError, Commit, FileBatch, Head, Snapshot
 from core.errors import TableFilesError
 from core.storage.session import StorageSession
 
 if TYPE_CHECKING:
-    from core.delta.log.replay import Replayed
+    from core.delta.log.replay import CheckpointFiles, Replayed
+    from core.pruning.predicate import Predicate
+    from core.storage.location import S3Location
+    from core.storage.objects import ObjectReader
 
 T = TypeVar("T")
+logger = logging.getLogger(__name__)
 
 MAX_TABLES = 64
 # Of each table: the pages of a range begin with the same two or three, beside the one that they go on from.
@@ -34,6 +51,9 @@ LISTED_BYTES = 300
 # since the last one have said so much.
 MANY_COMMITS = 100
 MANY_FILES = 10_000
+# What is laid over an index, at most; beyond that the log is read.
+MAX_COMMITS_OVER_INDEX = 100
+MAX_BYTES_OVER_INDEX = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +95,16 @@ class _Known:
 
 
 class DeltaTables:
-    def __init__(self, *, now: Callable[[], float] = time.time, limits: CacheLimits | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        now: Callable[[], float] = time.time,
+        limits: CacheLimits | None = None,
+        index: Index | None = None,
+    ) -> None:
         self._now = now
         self._limits = limits or CacheLimits()
+        self._index = index
         self._lock = threading.Lock()
         self._tables: OrderedDict[str, _Known] = OrderedDict()
 
@@ -102,14 +129,14 @@ class DeltaTables:
         def read() -> Snapshot:
             if timestamp_ms is not None:
                 at = self._history(known, storage).at_or_before(timestamp_ms)
-                return self._travel(known, storage, at).snapshot
+                return self._guarded(known, storage, self._travel(known, storage, at))
             if version is not None:
-                return self._travel(known, storage, version).snapshot
-            log = self._look(known, storage, since)
-            latest = known.latest = _advance(known.latest, storage, log, log.version)
-            return latest.snapshot
+                return self._guarded(known, storage, self._travel(known, storage, version))
+            log = self._look(known, storage, since, index=self._index)
+            latest = known.latest = self._advance(known, storage, log)
+            return self._guarded(known, storage, latest)
 
-        return self._twice(known, read)
+        return self._twice(known, storage, read)
 
     def head(self, storage: StorageSession, version: int) -> Head:
         """A version without its files: so small that several are kept."""
@@ -127,7 +154,7 @@ class DeltaTables:
                 del heads[next(iter(heads))]
             return head
 
-        return self._twice(known, read)
+        return self._twice(known, storage, read)
 
     def tip(self, storage: StorageSession, version: int) -> str:
         """By which a version's log can be recognised."""
@@ -156,7 +183,7 @@ class DeltaTables:
                 known.travelled = replayed
             return replayed.snapshot
 
-        return self._twice(known, read)
+        return self._twice(known, storage, read)
 
     def snapshot_from(self, storage: StorageSession, origin: str, version: int) -> Snapshot:
         """A version with its files in the order that they had when it was read from `origin`."""
@@ -175,15 +202,15 @@ class DeltaTables:
             travelled = known.travelled = _read(storage, segment)
             return travelled.snapshot
 
-        return self._twice(known, read)
+        return self._twice(known, storage, read)
 
     def version_at_or_before(self, storage: StorageSession, timestamp_ms: int) -> int:
         known = self._known(storage)
-        return self._twice(known, lambda: self._history(known, storage).at_or_before(timestamp_ms))
+        return self._twice(known, storage, lambda: self._history(known, storage).at_or_before(timestamp_ms))
 
     def version_at_or_after(self, storage: StorageSession, timestamp_ms: int) -> int:
         known = self._known(storage)
-        return self._twice(known, lambda: self._history(known, storage).at_or_after(timestamp_ms))
+        return self._twice(known, storage, lambda: self._history(known, storage).at_or_after(timestamp_ms))
 
     def commits(self, storage: StorageSession, start: int, end: int) -> Iterator[Commit]:
         """The commits of a range that was asked for, in order, read as they are taken."""
@@ -207,10 +234,13 @@ class DeltaTables:
             check_commits(log, start)  # if the log was cleaned up since it was listed, that is what is told
             raise
 
-    def _twice(self, known: _Known, read: Callable[[], T]) -> T:
+    def _twice(self, known: _Known, storage: StorageSession, read: Callable[[], T]) -> T:
         """What was listed is gone, if the log was cleaned up since: then it is looked at anew, once."""
         with known.lock:
             try:
+                found = read()
+            except UnusableIndexError as problem:
+                self._distrust(known, storage, problem)
                 found = read()
             except TableFilesError:
                 if known.log is None:
@@ -253,7 +283,7 @@ class DeltaTables:
     def _arrival(self, storage: StorageSession) -> float:
         return min(self._now(), storage.opened_at)
 
-    def _look(self, known: _Known, storage: StorageSession, since: float) -> Log:
+    def _look(self, known: _Known, storage: StorageSession, since: float, *, index: Index | None = None) -> Log:
         """The log as it was at `since` or later: requests that meet share a look, and so do the steps of one."""
         listed = known.log  # once: whoever makes room may take it away
         if listed and known.looked_at > since:
@@ -261,13 +291,62 @@ class DeltaTables:
         now = self._now()
         objects, location = storage.objects(), storage.location
         log = later_log(listed, objects, location) if listed else None
+        since_version = -1
         if log is None:
             known.forget()
-            log = latest_log(objects, location)
+            indexed = index.latest(location.uri) if index else None
+            if indexed:
+                log, since_version = _log_since(indexed, objects, location), indexed.version
+            log = log or latest_log(objects, location)
+        elif known.latest:
+            since_version = known.latest.segment.version
         if log is not listed:
-            log.check_complete()
+            log.check_complete(since_version)
         known.log, known.looked_at = log, now
         return log
+
+    def _advance(self, known: _Known, storage: StorageSession, log: Log) -> "Replayed":
+        """The state of the latest version: from what is known, from an index, or from the log alone."""
+        base, version = known.latest, log.version
+        if base and not _leads_to(base, log, version):
+            base = None
+        indexed = None
+        if self._index and (base is None or _build_of(base)):  # what is in memory is nearer than any index
+            indexed = self._index.latest(storage.location.uri)
+        if indexed and _is_nearer(indexed, base) and _reaches(indexed, log, version):
+            origin = f"{indexed.version}:index-{indexed.build}"
+            return _read(storage, log.segment_after(indexed.version, origin, version), known=indexed)
+        if base is None and not log.reaches(version):
+            log = known.log = latest_log(storage.objects(), storage.location)
+        return _advance(base, storage, log, log.version)
+
+    def _distrust(self, known: _Known, storage: StorageSession, problem: UnusableIndexError) -> None:
+        logger.warning("An index cannot be used, the log is read instead: %s", problem)
+        if self._index:
+            self._index.distrust(storage.location.uri)
+        known.forget()
+
+    def _guarded(self, known: _Known, storage: StorageSession, replayed: "Replayed") -> Snapshot:
+        """A snapshot that goes on from the log if an index fails in the middle of it."""
+        if _build_of(replayed) is None:
+            return replayed.snapshot
+        return replace(replayed.snapshot, batches=partial(self._batches, known, storage, replayed))
+
+    def _batches(
+        self, known: _Known, storage: StorageSession, replayed: "Replayed", predicate: "Predicate | None"
+    ) -> Iterator[FileBatch]:
+        try:
+            yield from replayed.snapshot.batches(predicate)
+        except UnusableIndexError as problem:
+            version = replayed.segment.version
+            with known.lock:
+                self._distrust(known, storage, problem)
+                log = self._log_back_to(known, storage, version)
+                log.check_tip(version, replayed.snapshot.tip)
+                snapshot = _read(storage, log.segment(version)).snapshot
+            told = {key for key, add in replayed.files.items() if add is not None}.union(problem.told())
+            for batch in snapshot.batches(predicate):
+                yield batch.only(key not in told for key in keys_of(batch.paths, batch.deletion_vectors))
 
     def _log_back_to(self, known: _Known, storage: StorageSession, version: int) -> Log:
         """A fresh look at the log that goes back to a version; at all of it, if the version cannot be read."""
@@ -311,6 +390,32 @@ def _advance(base: "Replayed | None", storage: StorageSession, log: Log, version
     return _read(storage, log.segment(version, base=base.segment), base)
 
 
+def _log_since(indexed: Indexed, objects: "ObjectReader", location: "S3Location") -> Log | None:
+    """The log from an index's version on, by one look; None if the index is of another log."""
+    log = list_log(objects, location, from_version=max(indexed.version - LOOK_BACK, 0))
+    return log if log.file(indexed.version) == indexed.tip else None
+
+
+def _build_of(replayed: "Replayed") -> str | None:
+    """Of the index that a version was read from; None if it was the log."""
+    return getattr(replayed.checkpoint, "build", None)
+
+
+def _is_nearer(indexed: Indexed, base: "Replayed | None") -> bool:
+    return base is None or (_build_of(base) != indexed.build and indexed.version >= origin_version(base.segment.origin))
+
+
+def _reaches(indexed: Indexed, log: Log, version: int) -> bool:
+    """Whether a version is to be read from an index: it is of this log, and not too much has changed since."""
+    commits = [log.commits.get(commit) for commit in range(indexed.version + 1, version + 1)]
+    return (
+        version >= indexed.version
+        and log.file(indexed.version) == indexed.tip
+        and len(commits) <= MAX_COMMITS_OVER_INDEX
+        and sum(commit.size if commit else MAX_BYTES_OVER_INDEX + 1 for commit in commits) <= MAX_BYTES_OVER_INDEX
+    )
+
+
 def _leads_to(base: "Replayed", log: Log, version: int) -> bool:
     at = base.segment.version
     if at > version or base.segment.tip != log.file(at):
@@ -321,8 +426,10 @@ def _leads_to(base: "Replayed", log: Log, version: int) -> bool:
     return all(commit in log.commits for commit in range(at + 1, version + 1))
 
 
-def _read(storage: StorageSession, segment: LogSegment, base: "Replayed | None" = None) -> "Replayed":
+def _read(
+    storage: StorageSession, segment: LogSegment, base: "Replayed | None" = None, known: "CheckpointFiles | None" = None
+) -> "Replayed":
     # It brings the Parquet reader, which the version route need not pay for.
     from core.delta.reader import read_snapshot
 
-    return read_snapshot(storage, segment, base)
+    return read_snapshot(storage, segment, base, known)

@@ -69,13 +69,13 @@ class FileColumns:
         return [values.get(name, ABSENT) for values in self._partition_values]
 
     def minimum(self, path: tuple[str, ...]) -> list[JsonValue]:
-        return _column([stats.minimum for stats in self._stats], path)
+        return column_of([stats.minimum for stats in self._stats], path)
 
     def maximum(self, path: tuple[str, ...]) -> list[JsonValue]:
-        return _column([stats.maximum for stats in self._stats], path)
+        return column_of([stats.maximum for stats in self._stats], path)
 
     def null_count(self, path: tuple[str, ...]) -> list[JsonValue]:
-        return _column([stats.null_count for stats in self._stats], path)
+        return column_of([stats.null_count for stats in self._stats], path)
 
     def num_records(self) -> list[JsonValue]:
         return [stats.num_records for stats in self._stats]
@@ -99,7 +99,7 @@ def _mapping(value: JsonValue) -> Mapping[str, JsonValue]:
     return value if isinstance(value, dict) else {}
 
 
-def _column(structs: Iterable[Mapping[str, JsonValue]], path: tuple[str, ...]) -> list[JsonValue]:
+def column_of(structs: Iterable[Mapping[str, JsonValue]], path: tuple[str, ...]) -> list[JsonValue]:
     *parents, name = path
     for parent in parents:
         structs = [_mapping(struct.get(parent)) for struct in structs]

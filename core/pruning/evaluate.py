@@ -19,7 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 from core.pruning.columns import Columns
 from core.pruning.expressions import Operator
 from core.pruning.literals import Range
-from core.pruning.ranges import Bounds, PartitionColumn, Plane, Presence, StatsColumn, plane
+from core.pruning.ranges import Bounds, KnownColumn, PartitionColumn, Plane, Presence, StatsColumn, plane
 from core.pruning.schema import Field
 from core.pruning.values import TOP
 
@@ -55,6 +55,12 @@ class Batch:
             self._stats[field] = StatsColumn(field, self._columns)
         return self._stats[field]
 
+    def ask(self, field: Field, test: "Test") -> Truths:
+        if field.in_partitions:
+            column = self.partition(field)
+            return _spread(test(column), column, self.everywhere)
+        return test(self.stats(field)) if self.with_stats else self.unknown
+
     def ranges(self, field: Field) -> tuple[Bounds, Presence]:
         """A column's, whichever it is, of each file."""
         if not field.in_partitions:
@@ -68,7 +74,7 @@ class Batch:
 
 Compared: TypeAlias = tuple[Operator, Range]
 Node: TypeAlias = Callable[[Batch], Truths]
-Test: TypeAlias = Callable[[PartitionColumn | StatsColumn], Truths]
+Test: TypeAlias = Callable[[KnownColumn], Truths]
 """A question about one column."""
 
 
@@ -126,10 +132,7 @@ def disjunction(operands: Iterable[Node]) -> Node:
 
 def ask(field: Field, test: Test) -> Node:
     def node(batch: Batch) -> Truths:
-        if field.in_partitions:
-            column = batch.partition(field)
-            return _spread(test(column), column, batch.everywhere)
-        return test(batch.stats(field)) if batch.with_stats else batch.unknown
+        return batch.ask(field, test)
 
     return node
 
@@ -142,7 +145,7 @@ def _spread(truths: Truths, column: PartitionColumn, everywhere: Plane) -> Truth
     return Truths(spread & everywhere, spread >> 1 & everywhere, spread >> 2 & everywhere)
 
 
-def is_null(column: PartitionColumn | StatsColumn) -> Truths:
+def is_null(column: KnownColumn) -> Truths:
     values, nulls = column.presence
     return Truths(nulls, values, 0)
 
@@ -160,7 +163,7 @@ class Comparisons:
     def __call__(self, batch: Batch) -> Truths:
         return self._node(batch)
 
-    def _test(self, column: PartitionColumn | StatsColumn) -> Truths:
+    def _test(self, column: KnownColumn) -> Truths:
         size = len(column.bounds[0])
         truths = [
             _compare(operator, column.bounds, ([low] * size, [high] * size)) for operator, (low, high) in self.compared
@@ -185,7 +188,7 @@ def membership(ranges: Sequence[Range]) -> Test:
 
     of_nan = int(may_equal(TOP, TOP)), int(TOP not in exact)
 
-    def test(column: PartitionColumn | StatsColumn) -> Truths:
+    def test(column: KnownColumn) -> Truths:
         true = plane(map(may_equal, *column.bounds))
         false = plane([low != high or low not in exact for low, high in zip(*column.bounds, strict=True)])
         return _of_values(column, (true, false), of_nan)
@@ -208,11 +211,11 @@ def columns_comparison(operator: Operator, left: Field, right: Field) -> Node:
     return node
 
 
-def _of_values(column: PartitionColumn | StatsColumn, truths: tuple[Plane, Plane], of_nan: tuple[int, int]) -> Truths:
+def _of_values(column: KnownColumn, truths: tuple[Plane, Plane], of_nan: tuple[int, int]) -> Truths:
     """A comparison is null where the column is. Writers leave NaN out of statistics, and say nothing of it."""
     true, false = truths
     values, nulls = column.presence
-    if isinstance(column, StatsColumn) and column.field.type.name in ("float", "double"):
+    if column.may_be_nan:
         true |= of_nan[0] * values
         false |= of_nan[1] * values
     return Truths(true & values, false & values, nulls)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from functools import cached_property
 from operator import gt
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from core.pruning.columns import Absent, Columns, JsonValue
 from core.pruning.literals import Range, instants
@@ -48,6 +48,7 @@ EVERYTHING: dict[str, Range] = {
     "boolean": (False, True),
     "string": ("", TOP),
 }
+FLOATS = frozenset({"float", "double"})
 NOTHING_KNOWN: Range = (-math.inf, TOP)
 # Spark cuts strings to 32 characters, deltalake to 64 bytes, and both see to it that a maximum stays one. Others cut.
 CUT_BYTES = 32
@@ -63,8 +64,22 @@ def plane(truths: Iterable[bool]) -> Plane:
     return int.from_bytes(bytes(truths))
 
 
+class KnownColumn(Protocol):
+    @property
+    def bounds(self) -> Bounds: ...
+
+    @property
+    def presence(self) -> Presence: ...
+
+    @property
+    def may_be_nan(self) -> bool:
+        """Besides what the bounds say."""
+
+
 class PartitionColumn:
     """A partition column of some files, of which many share a value: the ranges are of the distinct values."""
+
+    may_be_nan = False
 
     def __init__(self, field: Field, columns: Columns) -> None:
         self.texts = columns.partition(field.path[0])
@@ -79,6 +94,7 @@ class StatsColumn:
 
     def __init__(self, field: Field, columns: Columns) -> None:
         self.field = field
+        self.may_be_nan = field.type.name in FLOATS
         self._columns = columns
 
     @cached_property

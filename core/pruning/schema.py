@@ -4,7 +4,7 @@ A name finds a column only if it can mean no other.
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +65,19 @@ class Schema:
             raise NoColumnError("the name is ambiguous" if found else "there is no such column")
         return found[0]
 
+    def leaves(self) -> list[Field]:
+        """All columns in their order; of a struct, those inside of it."""
+        return list(self._leaves((), {"type": self._root}, has_char=False))
+
+    def _leaves(self, path: tuple[str, ...], parent: Mapping[str, Any], *, has_char: bool) -> Iterator[Field]:
+        for field in _fields(parent["type"]):
+            inner = (*path, self._physical_name(field))
+            inner_has_char = has_char or _has_char(field)
+            if _fields(field["type"]):
+                yield from self._leaves(inner, field, has_char=inner_has_char)
+            else:
+                yield self._field(inner, field, has_char=inner_has_char)
+
     def _search(self, path: tuple[str, ...]) -> list[Field]:
         if is_partition_value(path) and not _named(self._root, path[0]):
             return [field for field in self._walk(path[1:]) if field.in_partitions]
@@ -78,15 +91,15 @@ class Schema:
                 for physical, parent, has_char in found
                 for field in _named(parent["type"], name)
             ]
-        return [
-            Field(
-                path=physical,
-                type=_type_of(field, has_char=has_char),
-                in_partitions=len(path) == 1 and field["name"] in self._partition_columns,
-                was_float=_was_float(field),
-            )
-            for physical, field, has_char in found
-        ]
+        return [self._field(physical, field, has_char=has_char) for physical, field, has_char in found]
+
+    def _field(self, path: tuple[str, ...], field: Mapping[str, Any], *, has_char: bool) -> Field:
+        return Field(
+            path=path,
+            type=_type_of(field, has_char=has_char),
+            in_partitions=len(path) == 1 and field["name"] in self._partition_columns,
+            was_float=_was_float(field),
+        )
 
     def _physical_name(self, field: Mapping[str, Any]) -> str:
         name = _metadata(field).get(PHYSICAL_NAME) if self._column_mapping else None
@@ -99,14 +112,15 @@ def is_partition_value(path: tuple[str, ...]) -> bool:
 
 
 def _named(struct: Any, name: str) -> list[Mapping[str, Any]]:
+    return [field for field in _fields(struct) if field["name"].lower() == name.lower()]
+
+
+def _fields(struct: Any) -> list[Mapping[str, Any]]:
     fields = struct.get("fields") if isinstance(struct, dict) else None
     return [
         field
         for field in (fields if isinstance(fields, list) else [])
-        if isinstance(field, dict)
-        and "type" in field
-        and isinstance(field.get("name"), str)
-        and field["name"].lower() == name.lower()
+        if isinstance(field, dict) and "type" in field and isinstance(field.get("name"), str)
     ]
 
 

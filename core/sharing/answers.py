@@ -86,7 +86,7 @@ class TableAnswer(ABC):
 
     def file_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
         """Files of a snapshot."""
-        for begin in range(0, len(files.paths), FILES_AT_ONCE):
+        for begin in range(0, files.num_files, FILES_AT_ONCE):
             yield from self._lines(files.between(begin, begin + FILES_AT_ONCE), version, timestamp)
 
     @abstractmethod

@@ -43,7 +43,7 @@ def answer_query(
     answer, head = begin_snapshot(table, storage, asked, snapshot)
     selection = Selection.of(query, snapshot.metadata)
     asked.observed.hints_ignored = selection.ignored_parts()
-    kept = selection.kept(snapshot.batches(), asked.observed, start)
+    kept = selection.kept(snapshot.batches(selection.predicate), asked.observed, start)
 
     name = (snapshot.version, snapshot.origin, snapshot.tip)
 

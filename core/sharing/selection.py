@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from core.api.query import QueryRequest
 from core.delta.features import column_mapping_mode
 from core.delta.snapshot import FileBatch, Metadata
-from core.pruning.columns import FileColumns, parse_stats
 from core.pruning.files import EVERY, SOME, row_count
 from core.sharing.call import Observed
 
@@ -93,31 +92,28 @@ class Selection:
             yield kept.first(bisect_left(before, self.limit))
 
     def _judged(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
-        places = range(place + 1, place + 1 + len(batch.paths))
+        places = range(place + 1, place + 1 + batch.num_files)
         if self.predicate is None:
             return Kept(batch, places, self._rows(batch, repeat(SOME | EVERY)))
-        verdicts = self.predicate.evaluate(FileColumns(batch.partition_values, batch.stats))
+        verdicts = self.predicate.evaluate(batch.columns)
         may_match = [verdict & SOME for verdict in verdicts]
         files = batch.only(may_match)
-        observed.files_pruned += len(batch.paths) - len(files.paths)
+        observed.files_pruned += batch.num_files - files.num_files
         return Kept(files, list(compress(places, may_match)), self._rows(files, compress(verdicts, may_match)))
 
     def _rows(self, files: FileBatch, verdicts: Iterable[int]) -> list[int]:
         """Rows that may not match do not count: a limit that they fill could cut off others that do."""
         if self.limit is None:
             return []
-        judged = zip(files.stats, files.deletion_vectors, verdicts, strict=False)
-        return [
-            (row_count(parse_stats(stats).num_records, vector) or 0) if verdict & EVERY else 0
-            for stats, vector, verdict in judged
-        ]
+        judged = zip(files.columns.num_records(), files.deletion_vectors, verdicts, strict=False)
+        return [(row_count(number, vector) or 0) if verdict & EVERY else 0 for number, vector, verdict in judged]
 
 
 def _coming(batches: Iterable[FileBatch], start: int, size: int = sys.maxsize) -> Iterator[tuple[int, FileBatch]]:
     """The files after the first `start` ones, at most `size` at a time, each time with the place where they begin."""
     place = 0
     for batch in batches:
-        files = len(batch.paths)
+        files = batch.num_files
         for begin in range(max(start - place, 0), files, size):
             whole = begin == 0 and files <= size
             yield place + begin, batch if whole else batch.between(begin, begin + size)

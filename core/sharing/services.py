@@ -4,7 +4,7 @@ Each part is made when it is first needed, because a listing route must not pay 
 """
 
 import threading
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, cast
 
 import botocore.session
@@ -16,6 +16,7 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
+    from core.delta.index import Index
     from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
@@ -43,11 +44,15 @@ class Services:
         with self._lock:
             if self._catalog is None:
                 settings = self._settings
-                client = self._session.create_client("dynamodb", region_name=settings.region, config=CLIENT_CONFIG)
                 self._catalog = Catalog(
-                    cast("DynamoDBClient", client), settings.catalog_table, cache_seconds=settings.catalog_cache_seconds
+                    self._dynamodb, settings.catalog_table, cache_seconds=settings.catalog_cache_seconds
                 )
             return self._catalog
+
+    @cached_property
+    def _dynamodb(self) -> "DynamoDBClient":
+        client = self._session.create_client("dynamodb", region_name=self._settings.region, config=CLIENT_CONFIG)
+        return cast("DynamoDBClient", client)
 
     @property
     def tables(self) -> "SharedTables":
@@ -58,9 +63,18 @@ class Services:
                 from core.storage.session import Storage
 
                 storage = Storage.connect(self._settings, self._session)
-                delta = DeltaTables(limits=CacheLimits.of(self._settings.snapshot_cache_mb))
+                limits = CacheLimits.of(self._settings.snapshot_cache_mb)
+                delta = DeltaTables(limits=limits, index=self._index())
                 self._tables = SharedTables(storage, delta, self._settings.staleness_seconds)
             return self._tables
+
+    def _index(self) -> "Index | None":
+        if self._settings.index_table is None:
+            return None
+        from core.index.reader import TableIndexes
+        from core.index.store import IndexStore
+
+        return TableIndexes(IndexStore(self._dynamodb, self._settings.index_table))
 
     @property
     def directories(self) -> "SharedDirectories":

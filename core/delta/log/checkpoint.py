@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 from arro3.core import RecordBatch
 from arro3.io import read_parquet
@@ -23,6 +23,9 @@ from core.delta.log.replay import Totals
 from core.delta.log.rows import FileRows, KnownPartitions, objects
 from core.delta.snapshot import AddBatch, FileBatch, Metadata, Protocol
 from core.errors import MalformedRequestError, SharingError
+
+if TYPE_CHECKING:
+    from core.pruning.predicate import Predicate
 
 BATCH_ROWS = 8192
 # Of a packed checkpoint: some 20,000 files.
@@ -69,7 +72,7 @@ class Checkpoint:
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
         self.memory_bytes = packed_bytes + self._decoded_bytes + INDEX_BYTES * len(self._sizes)
 
-    def batches(self) -> Iterator[FileBatch]:
+    def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:  # noqa: ARG002
         yield from self._inline
         yield from self._decoded
         if not self._is_decoded:

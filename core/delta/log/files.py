@@ -104,9 +104,9 @@ class Log:
         """The newest one at or before a version; -1 if there is none."""
         return max((at for at in self.checkpoints if at <= version), default=-1)
 
-    def check_complete(self) -> None:
-        """A latest version is named only if it can be read."""
-        for _ in self._commits(self.last_checkpoint(self.version) + 1, self.version):
+    def check_complete(self, since: int = -1) -> None:
+        """A latest version is named only if it can be read: from its checkpoint, or from a version that is known."""
+        for _ in self._commits(max(self.last_checkpoint(self.version), since) + 1, self.version):
             pass
 
     def segment(self, version: int, *, base: LogSegment | None = None) -> LogSegment:
@@ -116,6 +116,10 @@ class Log:
         start = self.last_checkpoint(version)
         checkpoint = self.checkpoints.get(start, ())
         return self._segment(version, start, checkpoint, self._origin(start, checkpoint))
+
+    def segment_after(self, start: int, origin: str, version: int) -> LogSegment:
+        """What must be read for a version beyond a state at another that was not read from the log."""
+        return self._segment(version, start, (), origin)
 
     def segment_from(self, origin: str, version: int) -> LogSegment:
         """What was read for a version before, whatever checkpoint there is now that is nearer."""

@@ -6,7 +6,8 @@ when its files are asked for.
 """
 
 import operator
-from collections.abc import Iterator, Sequence
+import typing
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,7 +20,7 @@ from core.delta.snapshot import Add, AddBatch, FileBatch, Metadata, Protocol, Sn
 from core.errors import MalformedRequestError
 
 if TYPE_CHECKING:
-    from core.delta.log.checkpoint import Checkpoint
+    from core.pruning.predicate import Predicate
 
 BATCH_FILES = 8192
 # A path and its place in a dictionary.
@@ -36,13 +37,38 @@ class Totals(NamedTuple):
         return Totals(*map(operator.sub, self, others))
 
 
+class CheckpointFiles(typing.Protocol):
+    """A table's state at one version: a checkpoint of the log, or an index."""
+
+    @property
+    def protocol(self) -> Protocol | None: ...
+
+    @property
+    def metadata(self) -> Metadata | None: ...
+
+    @property
+    def totals(self) -> Totals: ...
+
+    @property
+    def memory_bytes(self) -> int: ...
+
+    @property
+    def disk_bytes(self) -> int: ...
+
+    def totals_of(self, keys: Collection[Key]) -> Totals:
+        """Of the files that have one of `keys`."""
+
+    def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:
+        """The files; without some of those that the predicate rules out."""
+
+
 @dataclass(frozen=True, slots=True)
 class Replayed:
     """A snapshot with what it takes to go on from it."""
 
     segment: LogSegment
     snapshot: Snapshot
-    checkpoint: "Checkpoint | None"
+    checkpoint: CheckpointFiles | None
     files: dict[Key, Add | None]
     """What the commits since the checkpoint say of each file: added, or removed."""
     kept: Totals
@@ -52,7 +78,7 @@ class Replayed:
 
 
 class Replay:
-    def __init__(self, base: Replayed | None = None, checkpoint: "Checkpoint | None" = None) -> None:
+    def __init__(self, base: Replayed | None = None, checkpoint: CheckpointFiles | None = None) -> None:
         self._base = base
         self._checkpoint = base.checkpoint if base else checkpoint
         state = base.snapshot if base else checkpoint
@@ -106,7 +132,7 @@ class Replay:
             num_files=kept.num_files + len(live),
             size=kept.size + sum(add.size for add in live),
             num_deletion_vectors=kept.num_deletion_vectors + sum(add.deletion_vector is not None for add in live),
-            batches=lambda: _live(in_order(), files, checkpoint),
+            batches=lambda predicate: _live(in_order(), files, checkpoint, predicate),
             origin=segment.origin,
             tip=digest_of([segment.tip]),
         )
@@ -136,10 +162,15 @@ def _order(add: Add) -> tuple[int, str, str]:
     return add.modification_time, add.path, add.deletion_vector.unique_id if add.deletion_vector else ""
 
 
-def _live(added: Sequence[Add], files: dict[Key, Add | None], checkpoint: "Checkpoint | None") -> Iterator[FileBatch]:
+def _live(
+    added: Sequence[Add],
+    files: dict[Key, Add | None],
+    checkpoint: CheckpointFiles | None,
+    predicate: "Predicate | None",
+) -> Iterator[FileBatch]:
     for first in range(0, len(added), BATCH_FILES):
         yield AddBatch.of(added[first : first + BATCH_FILES])
-    for batch in checkpoint.batches() if checkpoint else ():
-        keys = keys_of(batch.paths, batch.deletion_vectors)
+    for batch in checkpoint.batches(predicate) if checkpoint else ():
+        keys = keys_of(batch.paths, batch.deletion_vectors) if files else ()
         # Most batches of a checkpoint are as they were.
         yield batch if files.keys().isdisjoint(keys) else batch.only(key not in files for key in keys)

@@ -20,6 +20,7 @@ from arro3.io import write_ndjson
 from core.api.lines import Layout
 from core.delta.log import actions
 from core.delta.snapshot import Add, AddBatch, DeletionVector, Frame
+from core.pruning.columns import Columns, FileColumns
 
 # How many partitions' values are remembered, for the files that follow.
 MAX_KNOWN_PARTITIONS = 10_000
@@ -66,7 +67,7 @@ def objects(batch: RecordBatch, name: str) -> Iterator[dict[str, Any]]:
 class FileRows:
     def __init__(self, fields: Mapping[str, Array], known: KnownPartitions) -> None:
         """`fields`: the columns of an `add`, of rows that are one."""
-        self._fields = {name: column for name, column in fields.items() if column.null_count < len(column)}
+        self.fields = {name: column for name, column in fields.items() if column.null_count < len(column)}
         self._known = known
 
     @classmethod
@@ -79,7 +80,7 @@ class FileRows:
         # Where a row is no add, its path is null; or empty, by writers that declare it as never null.
         paths = _texts(fields["path"])
         if not all(paths):
-            adds = _places(paths)
+            adds = Array(_places(paths), type=DataType.uint32())
             fields = {name: column.take(adds) for name, column in fields.items()}
         return cls(fields, known)
 
@@ -87,21 +88,29 @@ class FileRows:
         """What would fail only when it is used, in the middle of an answer."""
         if not self.paths:
             return
-        if "modificationTime" not in self._fields or self._fields["modificationTime"].null_count:
+        if "modificationTime" not in self.fields or self.fields["modificationTime"].null_count:
             raise TypeError("a file has no time of modification")
-        if "stats" in self._fields and not _is_text(self._fields["stats"].type):
+        if "stats" in self.fields and not _is_text(self.fields["stats"].type):
             raise TypeError("statistics are no text")
-        if not _is_plain("partitionValues", self._fields):
+        if not _is_plain("partitionValues", self.fields):
             _ = self.partition_values
 
     @property
     def memory_bytes(self) -> int:
         """With what is made of them and kept."""
-        return sum(column.nbytes for column in self._fields.values()) + sum(map(getsizeof, self.paths))
+        return sum(column.nbytes for column in self.fields.values()) + sum(map(getsizeof, self.paths))
+
+    @property
+    def num_files(self) -> int:
+        return len(self.paths)
+
+    @property
+    def columns(self) -> Columns:
+        return FileColumns(self.partition_values, self.stats)
 
     @cached_property
     def paths(self) -> list[str]:
-        return _texts(self._fields["path"]) if self._fields else []
+        return _texts(self.fields["path"]) if self.fields else []
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -119,7 +128,7 @@ class FileRows:
     def partition_values(self) -> list[Mapping[str, str | None]]:
         if not self.paths:
             return []
-        lines = _json_lines([self._fields["partitionValues"]], ["partitionValues"])
+        lines = _json_lines([self.fields["partitionValues"]], ["partitionValues"])
         values = {line: self._known.get(line) or _partition_values(line) for line in set(lines)}
         if len(self._known) > MAX_KNOWN_PARTITIONS:
             self._known.clear()
@@ -128,10 +137,10 @@ class FileRows:
 
     @property
     def stats(self) -> list[str | None]:
-        stats = _texts(self._fields["stats"]) if "stats" in self._fields else [None] * len(self.paths)
-        if None not in stats or "stats_parsed" not in self._fields:
+        stats = _texts(self.fields["stats"]) if "stats" in self.fields else [None] * len(self.paths)
+        if None not in stats or "stats_parsed" not in self.fields:
             return stats
-        parsed = _stats_json(self._fields["stats_parsed"])
+        parsed = _stats_json(self.fields["stats_parsed"])
         return [also if text is None else text for text, also in zip(stats, parsed, strict=True)]
 
     def adds(self) -> Iterator[Add]:
@@ -149,7 +158,7 @@ class FileRows:
     def lines(self, names: Sequence[str], frame: Frame) -> Iterator[bytes]:
         if self._are_plain(names):
             written = BytesIO()
-            fields = {name: self._fields[name] for name in names if name in self._fields}
+            fields = {name: self.fields[name] for name in names if name in self.fields}
             write_ndjson(_record_batch(frame(fields), len(self.paths)), written, explicit_nulls=True)
             lines = written.getvalue()
             if lines.isascii():
@@ -159,28 +168,29 @@ class FileRows:
 
     def _are_plain(self, names: Sequence[str]) -> bool:
         """Whether arrow writes the fields as Python does."""
-        derived = "stats_parsed" in self._fields and "stats" not in self._fields
-        return not (derived or "deletionVector" in self._fields) and all(
-            _is_plain(name, self._fields) for name in names
-        )
+        derived = "stats_parsed" in self.fields and "stats" not in self.fields
+        return not (derived or "deletionVector" in self.fields) and all(_is_plain(name, self.fields) for name in names)
 
     def between(self, begin: int, end: int) -> "FileRows":
         length = max(min(end, len(self.paths)) - begin, 0)
-        return FileRows({name: column.slice(begin, length) for name, column in self._fields.items()}, self._known)
+        return FileRows({name: column.slice(begin, length) for name, column in self.fields.items()}, self._known)
 
     def only(self, chosen: Iterable[object]) -> "FileRows":
-        places = _places(chosen)
-        return FileRows({name: column.take(places) for name, column in self._fields.items()}, self._known)
+        return self.at(_places(chosen))
+
+    def at(self, places: Sequence[int]) -> "FileRows":
+        rows = Array(places, type=DataType.uint32())
+        return FileRows({name: column.take(rows) for name, column in self.fields.items()}, self._known)
 
     def _more(self) -> list[Any]:
-        used = [name for name in actions.MORE if name in self._fields]
+        used = [name for name in actions.MORE if name in self.fields]
         if not used:
             return [None] * len(self.paths)
-        lines = _json_lines([self._fields[name] for name in used], used)
+        lines = _json_lines([self.fields[name] for name in used], used)
         return [actions.more(orjson.loads(line)) for line in lines]
 
     def _values(self, name: str) -> list[Any]:
-        return list(self._fields[name].to_pylist()) if name in self._fields else [None] * len(self.paths)
+        return list(self.fields[name].to_pylist()) if name in self.fields else [None] * len(self.paths)
 
 
 def _partition_values(line: bytes) -> Mapping[str, str | None]:
@@ -204,9 +214,9 @@ def _is_text(kind: DataType) -> bool:
     return any(is_text(kind) for is_text in (*TEXTS, DataType.is_dictionary))
 
 
-def _places(chosen: Iterable[object]) -> Array:
+def _places(chosen: Iterable[object]) -> list[int]:
     """Where something is true."""
-    return Array([place for place, is_chosen in enumerate(chosen) if is_chosen], type=DataType.uint32())
+    return [place for place, is_chosen in enumerate(chosen) if is_chosen]
 
 
 def _record_batch(layout: Layout, rows: int) -> RecordBatch:

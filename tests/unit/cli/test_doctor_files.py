@@ -12,7 +12,7 @@ TABLE, ARCHIVE = S3Location("bucket", "table"), S3Location("other", "archive")
 
 def snapshot(*adds: Add) -> Snapshot:
     batches = [AddBatch.of(adds)]
-    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda: iter(batches), "", "")
+    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda _: iter(batches), "", "")
 
 
 def add(path: str, vector: DeletionVector | None = None) -> Add:

@@ -24,7 +24,7 @@ SNAPSHOT = Snapshot(
     num_files=len(ADDS),
     size=30,
     num_deletion_vectors=0,
-    batches=lambda: iter([AddBatch.of(ADDS)]),
+    batches=lambda _: iter([AddBatch.of(ADDS)]),
     origin="",
     tip="",
 )
@@ -52,7 +52,7 @@ def with_schema(change: Callable[[list[dict[str, Any]]], object]) -> Snapshot:
 
 
 def with_adds(*adds: Add) -> Snapshot:
-    return replace(SNAPSHOT, batches=lambda: iter([AddBatch.of(adds)]))
+    return replace(SNAPSHOT, batches=lambda _: iter([AddBatch.of(adds)]))
 
 
 @pytest.mark.parametrize(

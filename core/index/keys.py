@@ -1,0 +1,71 @@
+"""The keys of an index's files, in small buckets: which of some files are in it, how large they are, and where.
+
+A reader that lays newer commits over an index must know of each file that they name whether it counts in the index's
+totals; a build that goes on from an index, in which chunk it is. A look-up reads a bucket of four kilobytes, which is
+one unit of DynamoDB's reading. A bucket is entries in the order of their hashes.
+"""
+
+import hashlib
+import struct
+from bisect import bisect_left
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from core.delta.log.actions import Key
+from core.delta.log.replay import Totals
+
+# A file with a deletion vector has the bitwise inverse of its size.
+ENTRY = struct.Struct("<QqI")
+KEYS_PER_BUCKET = 190
+# In the place of a chunk's number: one of those that a build which goes on from another writes anew.
+IN_TAIL = 2**32 - 1
+
+
+class Entry(NamedTuple):
+    hash: int
+    size: int
+    has_vector: bool
+    chunk: int
+
+
+def hash_of(key: Key) -> int:
+    """The same in every process, unlike Python's own. Of a million files, one key in 10^13 is mistaken."""
+    text = key if isinstance(key, str) else "\0".join(key)
+    return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
+
+
+def bucket_of(hashed: int, buckets: int) -> int:
+    return hashed * buckets >> 64
+
+
+def buckets_for(files: int) -> int:
+    return max(files // KEYS_PER_BUCKET, 1)
+
+
+def pack_bucket(entries: Iterable[Entry]) -> bytes:
+    return b"".join(
+        ENTRY.pack(entry.hash, ~entry.size if entry.has_vector else entry.size, entry.chunk)
+        for entry in sorted(entries)
+    )
+
+
+def unpack_bucket(bucket: bytes) -> list[Entry]:
+    return [
+        Entry(hashed, ~size if size < 0 else size, size < 0, chunk) for hashed, size, chunk in ENTRY.iter_unpack(bucket)
+    ]
+
+
+def entries_in(bucket: bytes, hashes: Iterable[int]) -> list[Entry]:
+    """Of those files that are in the bucket."""
+    entries = unpack_bucket(bucket)
+    found = []
+    for hashed in hashes:
+        place = bisect_left(entries, (hashed,))
+        if place < len(entries) and entries[place].hash == hashed:
+            found.append(entries[place])
+    return found
+
+
+def totals_of(entries: Iterable[Entry]) -> Totals:
+    found = list(entries)
+    return Totals(len(found), sum(entry.size for entry in found), sum(entry.has_vector for entry in found))

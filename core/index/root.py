@@ -1,0 +1,126 @@
+"""The root of an index: the snapshot's protocol, metadata and totals, and what is where.
+
+For each chunk it has a zone of every indexed column, so that a query knows which chunks to read before it reads any.
+"""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+from core.delta.index import UnusableIndexError
+from core.delta.log.replay import Totals
+from core.delta.snapshot import Metadata, Protocol
+from core.index.items import Place
+from core.pruning.schema import DataType, Field
+from core.pruning.values import TOP
+from core.pruning.zones import Zone
+from core.storage.objects import ObjectInfo
+
+# Raised with every change of what is stored: an index of another form is not read.
+FORM = 1
+TOP_TEXT, INFINITY_TEXT = "top", "inf"
+
+
+class ChunkInfo(NamedTuple):
+    place: Place
+    files: int
+    size: int
+    """In bytes."""
+    checksum: int
+    in_tail: bool
+    """Whether a build that goes on from this one packs its files anew."""
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    version: int
+    tip: ObjectInfo
+    """The log's object that stands for the version: another one there means another log."""
+    protocol: Protocol
+    metadata: Metadata
+    totals: Totals
+    chunks: Sequence[ChunkInfo]
+    zones: Mapping[Field, Sequence[Zone]]
+    """Of each indexed column, one for each chunk."""
+    buckets: Sequence[Place]
+
+    def pack(self) -> bytes:
+        document = {
+            "form": FORM,
+            "version": self.version,
+            "tip": self.tip,
+            "protocol": asdict(self.protocol),
+            "metadata": asdict(self.metadata),
+            "totals": self.totals,
+            "chunks": self.chunks,
+            "zones": [
+                [_field_document(field), [_zone_document(zone) for zone in zones]]
+                for field, zones in self.zones.items()
+            ],
+            "buckets": self.buckets,
+        }
+        return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
+
+    @classmethod
+    def unpack(cls, content: bytes) -> "Root":
+        try:
+            document = json.loads(zlib.decompress(content))
+            if document["form"] != FORM:
+                raise UnusableIndexError("it has another form")
+            return cls._of(document)
+        except (zlib.error, ValueError, KeyError, TypeError) as error:
+            raise UnusableIndexError("its root is damaged") from error
+
+    @classmethod
+    def _of(cls, document: Mapping[str, Any]) -> "Root":
+        return cls(
+            document["version"],
+            ObjectInfo(*document["tip"]),
+            Protocol(**{name: _frozen(value) for name, value in document["protocol"].items()}),
+            Metadata(**{name: _frozen(value) for name, value in document["metadata"].items()}),
+            Totals(*document["totals"]),
+            [ChunkInfo(Place(*place), *more) for place, *more in document["chunks"]],
+            {_field(field): [_zone(zone) for zone in zones] for field, zones in document["zones"]},
+            [Place(*place) for place in document["buckets"]],
+        )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _field_document(field: Field) -> list[Any]:
+    kind = field.type
+    return [field.path, [kind.name, kind.precision, kind.scale], field.in_partitions, field.was_float]
+
+
+def _field(document: list[Any]) -> Field:
+    path, kind, in_partitions, was_float = document
+    return Field(tuple(path), DataType(*kind), in_partitions=in_partitions, was_float=was_float)
+
+
+def _zone_document(zone: Zone) -> list[Any]:
+    return [_bound_document(zone.low), _bound_document(zone.high), int(zone.has_values), int(zone.has_nulls)]
+
+
+def _zone(document: list[Any]) -> Zone:
+    low, high, has_values, has_nulls = document
+    return Zone(_bound(low), _bound(high), bool(has_values), bool(has_nulls))
+
+
+def _bound_document(bound: Any) -> Any:
+    """JSON as it is, but for what JSON has no number for."""
+    if bound is TOP:
+        return [TOP_TEXT]
+    if isinstance(bound, float) and math.isinf(bound):
+        return [INFINITY_TEXT, 1 if bound > 0 else -1]
+    return bound
+
+
+def _bound(document: Any) -> Any:
+    if not isinstance(document, list):
+        return document
+    return TOP if document[0] == TOP_TEXT else document[1] * math.inf

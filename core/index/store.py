@@ -1,0 +1,154 @@
+"""The few DynamoDB calls with which an index is read.
+
+Reads are eventually consistent, at half the price: what a build wrote never changes, and a head that is a moment old
+names an index that is a moment older.
+"""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from core.delta.index import UnusableIndexError
+from core.index.items import ItemKey, Place, bucket_key, chunk_key, head_key, root_pk
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
+# A BatchGetItem gives at most 100 items and 16 MB, and a chunk has up to 0.4 MB. More than a few are not held at once.
+KEYS_PER_GET = 100
+CHUNKS_PER_GET = 8
+GETS_AHEAD = 3
+CONTENT = "content"
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """Which build of a table's index is live, and what `sluice index status` tells of it."""
+
+    build: str
+    version: int
+    files: int
+    chunks: int
+    content_bytes: int
+    built_at: float
+    seconds: float
+
+
+@dataclass(slots=True)
+class Traffic:
+    """What was read."""
+
+    requests: int = 0
+    items: int = 0
+    content_bytes: int = 0
+
+
+class IndexStore:
+    def __init__(
+        self, client: "DynamoDBClient", table_name: str, *, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
+        self._client = client
+        self._table_name = table_name
+        self._sleep = sleep
+        self._pool = ThreadPoolExecutor(GETS_AHEAD)
+        self.traffic = Traffic()
+
+    def head(self, table: str) -> Head | None:
+        with _usable():
+            found: Any = self._client.get_item(TableName=self._table_name, Key=attributes(head_key(table))).get("Item")
+            self.traffic.requests += 1
+            return head_of(found) if found else None
+
+    def root(self, table: str, build: str) -> bytes:
+        request: Any = {
+            "TableName": self._table_name,
+            "KeyConditionExpression": "pk = :pk",
+            "ExpressionAttributeValues": {":pk": {"S": root_pk(table, build)}},
+        }
+        parts: list[bytes] = []
+        with _usable():
+            while True:
+                answer = self._client.query(**request)
+                self.traffic.requests += 1
+                parts += [item[CONTENT]["B"] for item in answer["Items"]]
+                if "LastEvaluatedKey" not in answer:
+                    break
+                request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+        if not parts:
+            raise UnusableIndexError("its root is missing")
+        return b"".join(parts)
+
+    def chunks(self, table: str, places: Sequence[Place]) -> Iterator[bytes]:
+        """In order; some are on their way while the ones before them are used."""
+        keys = [chunk_key(table, place) for place in places]
+        waiting = deque(keys[begin : begin + CHUNKS_PER_GET] for begin in range(0, len(keys), CHUNKS_PER_GET))
+        coming: deque[Future[list[bytes]]] = deque()
+        try:
+            while waiting or coming:
+                while waiting and len(coming) < GETS_AHEAD:
+                    coming.append(self._pool.submit(self._get, waiting.popleft()))
+                yield from coming.popleft().result()
+        finally:
+            for future in coming:
+                future.cancel()
+
+    def buckets(self, table: str, places: Sequence[Place]) -> list[bytes]:
+        keys = [bucket_key(table, place) for place in places]
+        some = (keys[begin : begin + KEYS_PER_GET] for begin in range(0, len(keys), KEYS_PER_GET))
+        return [content for contents in self._pool.map(self._get, some) for content in contents]
+
+    def _get(self, keys: Sequence[ItemKey]) -> list[bytes]:
+        """The contents of up to 100 items, in the keys' order."""
+        found: dict[ItemKey, bytes] = {}
+        request: Any = {self._table_name: {"Keys": [attributes(key) for key in keys]}}
+        with _usable():
+            for seconds in (*BACK_OFF_SECONDS, None):
+                answer = self._client.batch_get_item(RequestItems=request)
+                self.traffic.requests += 1
+                for item in answer["Responses"].get(self._table_name, ()):
+                    found[ItemKey(item["pk"]["S"], item["sk"]["S"])] = item[CONTENT]["B"]
+                request = answer.get("UnprocessedKeys")
+                if not request or seconds is None:
+                    break
+                self._sleep(seconds)
+        self.traffic.items += len(found)
+        self.traffic.content_bytes += sum(map(len, found.values()))
+        try:
+            return [found[key] for key in keys]
+        except KeyError as error:
+            raise UnusableIndexError("an item is missing") from error
+
+
+def attributes(key: ItemKey) -> dict[str, Any]:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+
+
+def head_of(item: Any) -> Head:
+    def number(name: str) -> str:
+        return str(item[name]["N"])
+
+    return Head(
+        item["build"]["S"],
+        int(number("version")),
+        int(number("files")),
+        int(number("chunks")),
+        int(number("content_bytes")),
+        float(number("built_at")),
+        float(number("seconds")),
+    )
+
+
+@contextlib.contextmanager
+def _usable() -> Iterator[None]:
+    """An index that cannot be read is one that is not there."""
+    try:
+        yield
+    except (ClientError, BotoCoreError, KeyError, ValueError) as error:
+        raise UnusableIndexError(f"DynamoDB does not give it: {type(error).__name__}") from error

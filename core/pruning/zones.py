@@ -1,0 +1,58 @@
+"""Zones: what is known of a column in many files together, so that they can be left out together.
+
+A zone is made of the ranges that pruning itself takes from each file, so it has room for whatever a file may hold. A
+predicate is asked of zones as it is asked of files: if it may be true in none of a zone's rows, it is true in no row of
+any file there.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from core.pruning.columns import Columns
+from core.pruning.evaluate import Batch, Node, Test, Truths
+from core.pruning.ranges import EVERYTHING, FLOATS, NOTHING_KNOWN, Bounds, Presence, plane
+from core.pruning.schema import Field
+
+
+class Zone(NamedTuple):
+    low: Any
+    high: Any
+    has_values: bool
+    has_nulls: bool
+
+
+def zone_of(field: Field, columns: Columns) -> Zone:
+    """Of at least one file."""
+    (lows, highs), (values, nulls) = Batch(columns, with_stats=True).ranges(field)
+    return Zone(min(lows), max(highs), values > 0, nulls > 0)
+
+
+class ZoneColumn:
+    def __init__(self, field: Field, zones: Sequence[Zone]) -> None:
+        self.may_be_nan = field.type.name in FLOATS and not field.in_partitions
+        self.bounds: Bounds = [zone.low for zone in zones], [zone.high for zone in zones]
+        self.presence: Presence = plane(zone.has_values for zone in zones), plane(zone.has_nulls for zone in zones)
+
+
+class ZoneBatch(Batch):
+    """Some zones. A column of which there are none may be anything."""
+
+    def __init__(self, number: int, zones: Mapping[Field, Sequence[Zone]]) -> None:
+        self.size = number
+        self.everywhere = plane([True] * number)
+        self.with_stats = True
+        self._zones = zones
+
+    def ask(self, field: Field, test: Test) -> Truths:
+        zones = self._zones.get(field)
+        return self.unknown if zones is None else test(ZoneColumn(field, zones))
+
+    def ranges(self, field: Field) -> tuple[Bounds, Presence]:
+        anything = Zone(*EVERYTHING.get(field.type.name, NOTHING_KNOWN), has_values=True, has_nulls=True)
+        column = ZoneColumn(field, self._zones.get(field) or [anything] * self.size)
+        return column.bounds, column.presence
+
+
+def may_match(node: Node, number: int, zones: Mapping[Field, Sequence[Zone]]) -> bytes:
+    """Of each zone whether some row may match: 1 or 0."""
+    return node(ZoneBatch(number, zones)).true.to_bytes(number)

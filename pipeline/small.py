@@ -1,0 +1,78 @@
+"""Indexes a table without Spark, where that is enough: a few commits after an older index, or a table that is small."""
+
+from dataclasses import dataclass
+
+from core.delta.index import UnusableIndexError
+from core.delta.log.files import latest_log, list_log
+from core.delta.log.replay import Replayed, Totals
+from core.delta.reader import read_snapshot
+from core.index.builds import Build, Indexed
+from core.index.checkpoint import IndexedCheckpoint
+from core.index.items import table_of
+from core.index.root import Root
+from core.index.store import Head, IndexStore
+from core.index.update import TooManyChangesError, build_all, build_on
+from core.index.writer import IndexWriter
+from core.storage.session import StorageSession
+
+# Of the log that is read for it. Some 50,000 files.
+SMALL_LOG_BYTES = 16 * 1024 * 1024
+MAX_COMMITS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class IndexTable:
+    """The DynamoDB table with all indexes."""
+
+    store: IndexStore
+    writer: IndexWriter
+
+    def live(self, table: str) -> Head | None:
+        return self.writer.head(table)
+
+
+def older_index(indexes: IndexTable, storage: StorageSession, head: Head) -> IndexedCheckpoint | None:
+    """The live index, if a build can go on from it."""
+    table = table_of(storage.location.uri)
+    try:
+        return IndexedCheckpoint(indexes.store, table, head.build, Root.unpack(indexes.store.root(table, head.build)))
+    except UnusableIndexError:
+        return None
+
+
+def build_later(indexes: IndexTable, storage: StorageSession, older: IndexedCheckpoint) -> Head | None:
+    """An index of the latest version from an older one. None if it must be built anew."""
+    log = list_log(storage.objects(), storage.location, from_version=older.version)
+    if log.file(older.version) != older.tip:
+        return None
+    if log.version == older.version:
+        return indexes.live(older.table)
+    commits = [log.commits.get(version) for version in range(older.version + 1, log.version + 1)]
+    if (
+        len(commits) > MAX_COMMITS
+        or sum(commit.size if commit else SMALL_LOG_BYTES for commit in commits) > SMALL_LOG_BYTES
+    ):
+        return None
+    segment = log.segment_after(older.version, f"{older.version}:index-{older.build}", log.version)
+    try:
+        replayed = read_snapshot(storage, segment, known=older)
+        return build_on(Build(indexes.writer, older.table).begin(), older, indexed(replayed), replayed.files)
+    except (TooManyChangesError, UnusableIndexError):
+        return None
+
+
+def build_small(indexes: IndexTable, storage: StorageSession, expected: str | None) -> Head | None:
+    """An index of the whole table. None if it is too large for that."""
+    log = latest_log(storage.objects(), storage.location)
+    segment = log.segment(log.version)
+    if sum(file.size for file in (*segment.checkpoint, *segment.commits)) > SMALL_LOG_BYTES:
+        return None
+    replayed = read_snapshot(storage, segment)
+    build = Build(indexes.writer, table_of(storage.location.uri)).begin()
+    return build_all(build, indexed(replayed), replayed.snapshot.adds(), expected)
+
+
+def indexed(replayed: Replayed) -> Indexed:
+    snapshot = replayed.snapshot
+    totals = Totals(snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors)
+    return Indexed(snapshot.version, replayed.segment.tip, snapshot.protocol, snapshot.metadata, totals)
