@@ -47,7 +47,7 @@ lint: .venv/.all ## Check format, rules, types and the directions of imports
 	$(RUN) ruff check .
 	$(RUN) mypy
 	.venv/bin/lint-imports --no-cache
-	.venv/bin/cfn-lint infra/template.yaml infra/storage-role.yaml
+	.venv/bin/cfn-lint infra/template.yaml infra/storage-role.yaml infra/index.yaml
 
 .PHONY: format
 format: .venv/.all ## Rewrite the code in the project's format
@@ -67,6 +67,10 @@ package: $(DIST)/.built
 # Folders too: one is newer than the packages when a file was removed from it.
 $(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
 	@$(MAKE) --no-print-directory build
+
+.PHONY: build-job
+build-job: | $(UV) ## Build what the index's job runs on EMR Serverless
+	@$(PYTHON) -m infra.build_job $(DIST)/job
 
 .PHONY: compatibility
 compatibility: .venv/.all ## Read every golden table through the server and write docs/compatibility.md

@@ -2,7 +2,7 @@
 
 A reader that lays newer commits over an index must know of each file that they name whether it counts in the index's
 totals; a build that goes on from an index, in which chunk it is. A look-up reads a bucket of four kilobytes, which is
-one unit of DynamoDB's reading. A bucket is entries in the order of their hashes.
+one unit of DynamoDB's reading. A bucket is entries in the order of their hashes, which is the order of their bytes too.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from core.delta.log.actions import Key
 from core.delta.log.replay import Totals
 
 # A file with a deletion vector has the bitwise inverse of its size.
-ENTRY = struct.Struct("<QqI")
+ENTRY = struct.Struct(">QqI")
 KEYS_PER_BUCKET = 190
 # In the place of a chunk's number: one of those that a build which goes on from another writes anew.
 IN_TAIL = 2**32 - 1
@@ -42,11 +42,26 @@ def buckets_for(files: int) -> int:
     return max(files // KEYS_PER_BUCKET, 1)
 
 
-def pack_bucket(entries: Iterable[Entry]) -> bytes:
+def pack_entries(entries: Iterable[Entry]) -> bytes:
     return b"".join(
-        ENTRY.pack(entry.hash, ~entry.size if entry.has_vector else entry.size, entry.chunk)
-        for entry in sorted(entries)
+        ENTRY.pack(entry.hash, ~entry.size if entry.has_vector else entry.size, entry.chunk) for entry in entries
     )
+
+
+def pack_bucket(entries: Iterable[Entry]) -> bytes:
+    return pack_entries(sorted(entries))
+
+
+def split(packed: bytes, buckets: range, among: int) -> dict[int, bytes]:
+    """Packed entries in any order, by the bucket that each belongs to; `among` so many of them."""
+    ordered = sorted(packed[begin : begin + ENTRY.size] for begin in range(0, len(packed), ENTRY.size))
+    found, begin = {}, 0
+    for bucket in buckets:
+        first_of_next = -(-(bucket + 1 << 64) // among)
+        end = len(ordered) if first_of_next >> 64 else bisect_left(ordered, first_of_next.to_bytes(8))
+        found[bucket] = b"".join(ordered[begin:end])
+        begin = end
+    return found
 
 
 def unpack_bucket(bucket: bytes) -> list[Entry]:

@@ -6,7 +6,7 @@ For each chunk it has a zone of every indexed column, so that a query knows whic
 import json
 import math
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
@@ -102,6 +102,14 @@ def _field(document: list[Any]) -> Field:
     return Field(tuple(path), DataType(*kind), in_partitions=in_partitions, was_float=was_float)
 
 
+def pack_zones(zones: Iterable[Zone]) -> bytes:
+    return json.dumps([_zone_document(zone) for zone in zones]).encode()
+
+
+def unpack_zones(content: bytes) -> list[Zone]:
+    return [_zone(document) for document in json.loads(content)]
+
+
 def _zone_document(zone: Zone) -> list[Any]:
     return [_bound_document(zone.low), _bound_document(zone.high), int(zone.has_values), int(zone.has_nulls)]
 
@@ -121,6 +129,9 @@ def _bound_document(bound: Any) -> Any:
 
 
 def _bound(document: Any) -> Any:
-    if not isinstance(document, list):
-        return document
-    return TOP if document[0] == TOP_TEXT else document[1] * math.inf
+    match document:
+        case [str(kind)] if kind == TOP_TEXT:
+            return TOP
+        case [str(kind), sign] if kind == INFINITY_TEXT:
+            return sign * math.inf
+    return document

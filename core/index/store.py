@@ -5,8 +5,9 @@ names an index that is a moment older.
 """
 
 import contextlib
+import threading
 import time
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -25,6 +26,9 @@ BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 KEYS_PER_GET = 100
 CHUNKS_PER_GET = 8
 GETS_AHEAD = 3
+# What is kept of the chunks that queries read last, but for queries that read more than that.
+KEPT_BYTES = 24 * 1024 * 1024
+MAX_KEPT_AT_ONCE = 32
 CONTENT = "content"
 
 
@@ -58,6 +62,9 @@ class IndexStore:
         self._table_name = table_name
         self._sleep = sleep
         self._pool = ThreadPoolExecutor(GETS_AHEAD)
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[ItemKey, bytes] = OrderedDict()
+        self._kept_bytes = 0
         self.traffic = Traffic()
 
     def head(self, table: str) -> Head | None:
@@ -88,12 +95,13 @@ class IndexStore:
     def chunks(self, table: str, places: Sequence[Place]) -> Iterator[bytes]:
         """In order; some are on their way while the ones before them are used."""
         keys = [chunk_key(table, place) for place in places]
+        get = self._get_or_keep if len(keys) <= MAX_KEPT_AT_ONCE else self._get
         waiting = deque(keys[begin : begin + CHUNKS_PER_GET] for begin in range(0, len(keys), CHUNKS_PER_GET))
         coming: deque[Future[list[bytes]]] = deque()
         try:
             while waiting or coming:
                 while waiting and len(coming) < GETS_AHEAD:
-                    coming.append(self._pool.submit(self._get, waiting.popleft()))
+                    coming.append(self._pool.submit(get, waiting.popleft()))
                 yield from coming.popleft().result()
         finally:
             for future in coming:
@@ -103,6 +111,21 @@ class IndexStore:
         keys = [bucket_key(table, place) for place in places]
         some = (keys[begin : begin + KEYS_PER_GET] for begin in range(0, len(keys), KEYS_PER_GET))
         return [content for contents in self._pool.map(self._get, some) for content in contents]
+
+    def _get_or_keep(self, keys: Sequence[ItemKey]) -> list[bytes]:
+        with self._lock:
+            found = {key: self._kept[key] for key in keys if key in self._kept}
+        missing = [key for key in keys if key not in found]
+        found |= zip(missing, self._get(missing) if missing else (), strict=True)
+        with self._lock:
+            for key in keys:
+                self._kept_bytes += 0 if key in self._kept else len(found[key])
+                self._kept[key] = found[key]
+                self._kept.move_to_end(key)
+            while self._kept_bytes > KEPT_BYTES:
+                _, dropped = self._kept.popitem(last=False)
+                self._kept_bytes -= len(dropped)
+        return [found[key] for key in keys]
 
     def _get(self, keys: Sequence[ItemKey]) -> list[bytes]:
         """The contents of up to 100 items, in the keys' order."""

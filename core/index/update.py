@@ -38,9 +38,8 @@ class TooManyChangesError(Exception):
     """So much has changed since the older index that a new one is to be built of all files."""
 
 
-def build_all(build: Build, indexed: Indexed, adds: Iterable[Add], expected: str | None) -> Head:
+def build_all(build: Build, indexed: Indexed, files: Sequence[Known], expected: str | None) -> Head:
     fields = indexed_fields(indexed.metadata)
-    files: list[Known] = [(add, None) for add in adds]
     number = buckets_for(len(files))
     buckets: dict[int, list[Entry]] = {bucket: [] for bucket in range(number)}
     chunks = []

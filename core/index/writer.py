@@ -44,8 +44,8 @@ class IndexWriter:
         now: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
-        self._table_name = table_name
-        self._units_per_second = units_per_second
+        self.table_name = table_name
+        self.units_per_second = units_per_second
         self._sleep = sleep
         self._now = now
         self._free_at = now()
@@ -70,7 +70,7 @@ class IndexWriter:
 
     def head(self, table: str) -> Head | None:
         """As it is now."""
-        request: Any = {"TableName": self._table_name, "Key": attributes(head_key(table)), "ConsistentRead": True}
+        request: Any = {"TableName": self.table_name, "Key": attributes(head_key(table)), "ConsistentRead": True}
         found = self._client.get_item(**request).get("Item")
         return head_of(found) if found else None
 
@@ -94,7 +94,7 @@ class IndexWriter:
                 "ExpressionAttributeValues": {":expected": {"S": expected}},
             }
         try:
-            self._client.put_item(TableName=self._table_name, Item=item, **condition)
+            self._client.put_item(TableName=self.table_name, Item=item, **condition)
         except ClientError as error:
             if error.response["Error"]["Code"] == GONE:
                 return False
@@ -104,7 +104,7 @@ class IndexWriter:
     def keys(self, pk: str) -> Iterator[ItemKey]:
         """Of all items of a partition."""
         request: Any = {
-            "TableName": self._table_name,
+            "TableName": self.table_name,
             "KeyConditionExpression": "pk = :pk",
             "ExpressionAttributeValues": {":pk": {"S": pk}},
             "ProjectionExpression": "pk, sk",
@@ -114,7 +114,7 @@ class IndexWriter:
                 yield ItemKey(item["pk"]["S"], item["sk"]["S"])
 
     def seen_at(self, key: ItemKey) -> float:
-        found: Any = self._client.get_item(TableName=self._table_name, Key=attributes(key)).get("Item", {})
+        found: Any = self._client.get_item(TableName=self.table_name, Key=attributes(key)).get("Item", {})
         return float(found.get("seen_at", {"N": "0"})["N"])
 
     def delete(self, keys: Iterable[ItemKey]) -> None:
@@ -128,8 +128,8 @@ class IndexWriter:
         self.units += sum(units)
         for attempt in range(ATTEMPTS):
             try:
-                answer = self._client.batch_write_item(RequestItems={self._table_name: requests})
-                requests = list(answer.get("UnprocessedItems", {}).get(self._table_name, ()))
+                answer = self._client.batch_write_item(RequestItems={self.table_name: requests})
+                requests = list(answer.get("UnprocessedItems", {}).get(self.table_name, ()))
             except ClientError as error:
                 status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
                 if error.response["Error"]["Code"] not in THROTTLED and status < 500:
@@ -142,11 +142,11 @@ class IndexWriter:
         raise WriteFailedError("DynamoDB does not take the index: it is throttled, or not reachable.")
 
     def _wait_for_room(self, units: int) -> None:
-        if self._units_per_second is None:
+        if self.units_per_second is None:
             return
         now = self._now()
         begin = max(self._free_at, now)
-        self._free_at = begin + units / self._units_per_second
+        self._free_at = begin + units / self.units_per_second
         if begin > now:
             self._sleep(begin - now)
 

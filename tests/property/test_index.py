@@ -171,7 +171,10 @@ def test_an_index_that_cannot_be_read_is_none(fault: str) -> None:
 
 @pytest.mark.parametrize("fault", ["a damaged chunk", "a missing chunk", "all is gone", "no answer"])
 @pytest.mark.parametrize("told", [1, 2, 4])
-def test_an_index_that_fails_in_the_middle_of_an_answer_leaves_the_rest_to_the_log(fault: str, told: int) -> None:
+def test_an_index_that_fails_in_the_middle_of_an_answer_leaves_the_rest_to_the_log(
+    monkeypatch: pytest.MonkeyPatch, fault: str, told: int
+) -> None:
+    monkeypatch.setattr(store, "MAX_KEPT_AT_ONCE", 0)
     world = Indexed()
     large_history(world)
     expected = DeltaTables().snapshot(world.table.storage())
