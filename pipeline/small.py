@@ -1,11 +1,14 @@
 """Indexes a table without Spark, where that is enough: a few commits after an older index, or a table that is small."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from core.delta.index import UnusableIndexError
 from core.delta.log.files import latest_log, list_log
 from core.delta.log.replay import Replayed, Totals
 from core.delta.reader import read_snapshot
+from core.delta.snapshot import Add, Metadata
+from core.index.build import indexed_fields
 from core.index.builds import Build, Indexed
 from core.index.checkpoint import IndexedCheckpoint
 from core.index.items import table_of
@@ -13,11 +16,12 @@ from core.index.root import Root
 from core.index.store import Head, IndexStore
 from core.index.update import TooManyChangesError, build_all, build_on
 from core.index.writer import IndexWriter
-from core.storage.session import StorageSession
+from pipeline.storage import TableObjects
 
 # Of the log that is read for it. Some 50,000 files.
 SMALL_LOG_BYTES = 16 * 1024 * 1024
 MAX_COMMITS = 1000
+MAX_FOOTERS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +35,18 @@ class IndexTable:
         return self.writer.head(table)
 
 
-def older_index(indexes: IndexTable, storage: StorageSession, head: Head) -> IndexedCheckpoint | None:
+def older_index(indexes: IndexTable, opened: TableObjects, head: Head) -> IndexedCheckpoint | None:
     """The live index, if a build can go on from it."""
-    table = table_of(storage.location.uri)
+    table = table_of(opened.location.uri)
     try:
         return IndexedCheckpoint(indexes.store, table, head.build, Root.unpack(indexes.store.root(table, head.build)))
     except UnusableIndexError:
         return None
 
 
-def build_later(indexes: IndexTable, storage: StorageSession, older: IndexedCheckpoint) -> Head | None:
+def build_later(indexes: IndexTable, opened: TableObjects, older: IndexedCheckpoint) -> Head | None:
     """An index of the latest version from an older one. None if it must be built anew."""
-    log = list_log(storage.objects(), storage.location, from_version=older.version)
+    log = list_log(opened.objects, opened.location, from_version=older.version)
     if log.file(older.version) != older.tip:
         return None
     if log.version == older.version:
@@ -55,24 +59,41 @@ def build_later(indexes: IndexTable, storage: StorageSession, older: IndexedChec
         return None
     segment = log.segment_after(older.version, f"{older.version}:index-{older.build}", log.version)
     try:
-        replayed = read_snapshot(storage, segment, known=older)
+        replayed = read_snapshot(*opened, segment, known=older)
         return build_on(Build(indexes.writer, older.table).begin(), older, indexed(replayed), replayed.files)
     except (TooManyChangesError, UnusableIndexError):
         return None
 
 
-def build_small(indexes: IndexTable, storage: StorageSession, expected: str | None) -> Head | None:
+def build_small(
+    indexes: IndexTable, opened: TableObjects, expected: str | None, *, footers: bool = False
+) -> Head | None:
     """An index of the whole table. None if it is too large for that."""
-    log = latest_log(storage.objects(), storage.location)
+    log = latest_log(opened.objects, opened.location)
     segment = log.segment(log.version)
     if sum(file.size for file in (*segment.checkpoint, *segment.commits)) > SMALL_LOG_BYTES:
         return None
-    replayed = read_snapshot(storage, segment)
-    build = Build(indexes.writer, table_of(storage.location.uri)).begin()
-    return build_all(build, indexed(replayed), replayed.snapshot.adds(), expected)
+    replayed = read_snapshot(*opened, segment)
+    adds = list(replayed.snapshot.adds())
+    pruning_stats = _footer_stats(opened, replayed.snapshot.metadata, adds) if footers else {}
+    build = Build(indexes.writer, table_of(opened.location.uri)).begin()
+    files = [(add, pruning_stats.get(place)) for place, add in enumerate(adds)]
+    return build_all(build, indexed(replayed), files, expected)
 
 
 def indexed(replayed: Replayed) -> Indexed:
     snapshot = replayed.snapshot
     totals = Totals(snapshot.num_files, snapshot.size, snapshot.num_deletion_vectors)
     return Indexed(snapshot.version, replayed.segment.tip, snapshot.protocol, snapshot.metadata, totals)
+
+
+def _footer_stats(opened: TableObjects, metadata: Metadata, adds: Sequence[Add]) -> dict[int, str]:
+    """By the places of those files of which the log has no statistics."""
+    lacking = [place for place, add in enumerate(adds) if '"numRecords"' not in (add.stats or "")][:MAX_FOOTERS]
+    if not lacking:
+        return {}
+    from pipeline.footers import footer_stats  # it brings pyarrow
+
+    fields = indexed_fields(metadata)
+    found = footer_stats(opened, metadata, fields, [(adds[place].path, adds[place].size) for place in lacking])
+    return {place: stats for place, stats in zip(lacking, found, strict=True) if stats is not None}

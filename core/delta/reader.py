@@ -19,24 +19,23 @@ from core.delta.log.replay import CheckpointFiles, Replay, Replayed
 from core.errors import AnswerTooLargeError, MalformedRequestError
 from core.storage.location import InvalidLocationError, S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
-from core.storage.session import StorageSession
 
 PARALLEL_READS = 8
 MAX_IN_MEMORY = 32 * 1024 * 1024
 
 
 def read_snapshot(
-    storage: StorageSession,
+    objects: ObjectReader,
+    location: S3Location,
     segment: LogSegment,
     base: Replayed | None = None,
     known: CheckpointFiles | None = None,
 ) -> Replayed:
     """The snapshot at the segment's end. The segment's commits follow `base` or `known`, if one of them is given."""
-    objects = storage.objects()
     check_number(len(segment.commits))
     check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
-        checkpoint = _checkpoint(objects, storage.location, segment) if segment.checkpoint else known
+        checkpoint = _checkpoint(objects, location, segment) if segment.checkpoint else known
         replay = Replay(base, checkpoint)
         for commit in commits:
             replay.apply(commit)

@@ -432,4 +432,4 @@ def _read(
     # It brings the Parquet reader, which the version route need not pay for.
     from core.delta.reader import read_snapshot
 
-    return read_snapshot(storage, segment, base, known)
+    return read_snapshot(storage.objects(), storage.location, segment, base, known)

@@ -28,6 +28,10 @@ GRACE_SECONDS = 3600
 class LostRaceError(Exception):
     """Another build of the same index was done first."""
 
+    def __init__(self, winner: Head) -> None:
+        super().__init__("another build of the index was done first")
+        self.winner = winner
+
 
 @dataclass(frozen=True, slots=True)
 class Indexed:
@@ -110,8 +114,9 @@ class Build:
             self._now(),
             round(self._now() - self._began_at, 3),
         )
-        if not self.writer.move_head(self.table, head, expected):
-            raise LostRaceError
+        winner = self.writer.move_head(self.table, head, expected)
+        if winner is not None:
+            raise LostRaceError(winner)
         if expected is not None:  # from now on its time runs out
             self.writer.begin(self.table, expected, self._now())
         self._clean_up(root)

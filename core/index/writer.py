@@ -74,8 +74,8 @@ class IndexWriter:
         found = self._client.get_item(**request).get("Item")
         return head_of(found) if found else None
 
-    def move_head(self, table: str, head: Head, expected: str | None) -> bool:
-        """Makes a build the live one; not if another one than `expected` has become so."""
+    def move_head(self, table: str, head: Head, expected: str | None) -> Head | None:
+        """Makes a build the live one; if another one than `expected` has become so, that is told and stays."""
         item: dict[str, Any] = {
             **attributes(head_key(table)),
             "build": {"S": head.build},
@@ -96,10 +96,12 @@ class IndexWriter:
         try:
             self._client.put_item(TableName=self.table_name, Item=item, **condition)
         except ClientError as error:
-            if error.response["Error"]["Code"] == GONE:
-                return False
-            raise
-        return True
+            winner = self.head(table)
+            if error.response["Error"]["Code"] != GONE or winner is None:
+                raise
+            # Our own, if the answer to the first try got lost.
+            return None if winner.build == head.build else winner
+        return None
 
     def keys(self, pk: str) -> Iterator[ItemKey]:
         """Of all items of a partition."""

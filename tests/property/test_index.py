@@ -22,6 +22,7 @@ from core.sharing.answers import ADD_FIELDS
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
 from pipeline.small import IndexTable, build_later, build_small, older_index
+from pipeline.storage import TableObjects
 from tests.memory_dynamodb import MemoryDynamoDB, error
 from tests.property.delta_history import STEPS, History, Step, stats_text
 from tests.unit.delta.builder import TableInMemory, add, remove
@@ -76,11 +77,11 @@ class Indexed:
         return DeltaTables(index=TableIndexes(self.indexes.store, now=lambda: float(next(ticks))))
 
     def build(self, *, anew: bool) -> None:
-        storage = self.table.storage()
-        table_head = self.indexes.live(table_of(storage.location.uri))
-        older = None if anew or table_head is None else older_index(self.indexes, storage, table_head)
-        if older is None or build_later(self.indexes, storage, older) is None:
-            build_small(self.indexes, storage, table_head.build if table_head else None)
+        opened = TableObjects(cast("Any", self.table.objects()), self.table.location)
+        live = self.indexes.live(table_of(opened.location.uri))
+        older = None if anew or live is None else older_index(self.indexes, opened, live)
+        if older is None or build_later(self.indexes, opened, older) is None:
+            build_small(self.indexes, opened, live.build if live else None)
 
 
 def refused(_: str) -> None:
