@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from cli.embedded.environment import find_uv
@@ -49,16 +49,9 @@ for module in sorted(pathlib.Path(sys.argv[1], "handlers").glob("[!_]*.py")):
 
 def build(package: str, target: str, folder: Path) -> None:
     """Fill `folder`, which must not exist yet, with a package for a platform."""
-    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        pruned = [argument for name in PACKAGES[package] for argument in ("--prune", name)]
-        exported = _uv("export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", *pruned)
-        requirements.write(exported)
-        requirements.flush()
-        install = ("pip", "install", "--target", str(folder), "--link-mode", "copy", "--only-binary", ":all:")
-        _uv(*install, "--require-hashes", "--no-installer-metadata", *PLATFORMS[target], "-r", requirements.name)
-    _strip(folder)
+    install(folder, target, pruned=PACKAGES[package])
     for source in SOURCES:
-        shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+        copy_source(source, folder)
     for handler in (folder / "handlers").glob("[!_]*.py"):
         if (handler.stem in READ_TABLES) != (package == "full"):
             handler.unlink()
@@ -66,6 +59,23 @@ def build(package: str, target: str, folder: Path) -> None:
     size = unpacked_size(folder)
     if size > MAX_UNPACKED:
         raise SystemExit(f"{package} for {target} has {size:,} bytes unpacked: Lambda takes at most {MAX_UNPACKED:,}.")
+
+
+def install(folder: Path, target: str, *, pruned: Iterable[str], extras: Iterable[str] = ()) -> None:
+    """The project's dependencies as `uv.lock` has them, without the pruned ones, and without what no function reads."""
+    options = [option for name in pruned for option in ("--prune", name)]
+    options += [option for name in extras for option in ("--extra", name)]
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
+        exported = _uv("export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", *options)
+        requirements.write(exported)
+        requirements.flush()
+        arguments = ("pip", "install", "--target", str(folder), "--link-mode", "copy", "--only-binary", ":all:")
+        _uv(*arguments, "--require-hashes", "--no-installer-metadata", *PLATFORMS[target], "-r", requirements.name)
+    _strip(folder)
+
+
+def copy_source(source: str, folder: Path) -> None:
+    shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def import_handlers(folder: Path) -> None:

@@ -1,1 +1,1 @@
-"""The PySpark job that builds the file index. So far: a Java to run Spark on, and the local session."""
+"""The job that builds the file index, with PySpark where a table is large (docs/decisions/0012-index.md)."""

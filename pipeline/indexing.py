@@ -69,7 +69,7 @@ class Indexer:
                 return ("up to date" if later.build == older.build else "later"), later, 0
         expected = live.build if live else None
         self._progress("reading the log", 0, None)
-        small = build_small(self._indexes, opened, expected, footers=self._footers)
+        small = build_small(self._indexes, opened, expected, storage if self._footers else None)
         if small is not None:
             return "built", small, 0
         from pipeline.spark_build import build_with_spark  # not for small tables: it needs Spark

@@ -10,7 +10,11 @@ from pipeline.java import java_home
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "2"}
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "2",
+}
 
 
 def local_session(name: str = "sluice", settings: Mapping[str, str] | None = None) -> "SparkSession":

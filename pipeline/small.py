@@ -1,6 +1,7 @@
 """Indexes a table without Spark, where that is enough: a few commits after an older index, or a table that is small."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from core.delta.index import UnusableIndexError
@@ -16,7 +17,7 @@ from core.index.root import Root
 from core.index.store import Head, IndexStore
 from core.index.update import TooManyChangesError, build_all, build_on
 from core.index.writer import IndexWriter
-from pipeline.storage import TableObjects
+from pipeline.storage import TableObjects, TableStorage
 
 # Of the log that is read for it. Some 50,000 files.
 SMALL_LOG_BYTES = 16 * 1024 * 1024
@@ -66,16 +67,16 @@ def build_later(indexes: IndexTable, opened: TableObjects, older: IndexedCheckpo
 
 
 def build_small(
-    indexes: IndexTable, opened: TableObjects, expected: str | None, *, footers: bool = False
+    indexes: IndexTable, opened: TableObjects, expected: str | None, footers_of: TableStorage | None = None
 ) -> Head | None:
-    """An index of the whole table. None if it is too large for that."""
+    """An index of the whole table. None if it is too large for that. `footers_of`: whose footers may be read."""
     log = latest_log(opened.objects, opened.location)
     segment = log.segment(log.version)
     if sum(file.size for file in (*segment.checkpoint, *segment.commits)) > SMALL_LOG_BYTES:
         return None
     replayed = read_snapshot(*opened, segment)
     adds = list(replayed.snapshot.adds())
-    pruning_stats = _footer_stats(opened, replayed.snapshot.metadata, adds) if footers else {}
+    pruning_stats = _footer_stats(footers_of, replayed.snapshot.metadata, adds) if footers_of else {}
     build = Build(indexes.writer, table_of(opened.location.uri)).begin()
     files = [(add, pruning_stats.get(place)) for place, add in enumerate(adds)]
     return build_all(build, indexed(replayed), files, expected)
@@ -87,13 +88,14 @@ def indexed(replayed: Replayed) -> Indexed:
     return Indexed(snapshot.version, replayed.segment.tip, snapshot.protocol, snapshot.metadata, totals)
 
 
-def _footer_stats(opened: TableObjects, metadata: Metadata, adds: Sequence[Add]) -> dict[int, str]:
+def _footer_stats(table: TableStorage, metadata: Metadata, adds: Sequence[Add]) -> dict[int, str | None]:
     """By the places of those files of which the log has no statistics."""
     lacking = [place for place, add in enumerate(adds) if '"numRecords"' not in (add.stats or "")][:MAX_FOOTERS]
     if not lacking:
         return {}
-    from pipeline.footers import footer_stats  # it brings pyarrow
+    from pipeline.footers import PARALLEL_READS, Footers  # it brings pyarrow
 
-    fields = indexed_fields(metadata)
-    found = footer_stats(opened, metadata, fields, [(adds[place].path, adds[place].size) for place in lacking])
-    return {place: stats for place, stats in zip(lacking, found, strict=True) if stats is not None}
+    footers = Footers.of(table, metadata, indexed_fields(metadata), MAX_FOOTERS)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        found = footers.read(pool, *zip(*((adds[place].path, adds[place].size) for place in lacking), strict=True))
+        return dict(zip(lacking, found, strict=True))

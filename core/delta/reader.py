@@ -55,7 +55,7 @@ def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment
     checkpoint = Checkpoint(files, manifest)
     if not checkpoint.sidecars:
         return checkpoint
-    sidecars = [ObjectInfo(_sidecar_key(location, path), size, 0) for path, size in checkpoint.sidecars]
+    sidecars = [ObjectInfo(sidecar_key(location, path), size, 0) for path, size in checkpoint.sidecars]
     return Checkpoint([*files, *_fetch(objects, sidecars)], manifest)
 
 
@@ -89,7 +89,7 @@ def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     return file
 
 
-def _sidecar_key(location: S3Location, path: str) -> str:
+def sidecar_key(location: S3Location, path: str) -> str:
     """Sidecars have a folder of their own; a path with a scheme is one that spells it out."""
     if "/" not in path:
         return location.key(f"{FOLDER}_sidecars/{unquote(path)}")

@@ -56,6 +56,10 @@ class ObjectReader:
         with _table_files_errors():
             return self._body(key, etag).read()
 
+    def get_range(self, key: str, start: int, length: int, etag: str = "") -> bytes:
+        with _table_files_errors():
+            return self._body(key, etag, Range=f"bytes={start}-{start + length - 1}").read()
+
     def size(self, key: str) -> int:
         with _table_files_errors():
             return self._client.head_object(Bucket=self._bucket, Key=key)["ContentLength"]
@@ -67,10 +71,10 @@ class ObjectReader:
                 file.write(chunk)
         file.flush()
 
-    def _body(self, key: str, etag: str) -> "StreamingBody":
+    def _body(self, key: str, etag: str, **part: Any) -> "StreamingBody":
         if etag:
-            return self._client.get_object(Bucket=self._bucket, Key=key, IfMatch=etag)["Body"]
-        return self._client.get_object(Bucket=self._bucket, Key=key)["Body"]
+            part["IfMatch"] = etag
+        return self._client.get_object(Bucket=self._bucket, Key=key, **part)["Body"]
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
         """The objects whose key starts with `prefix` and sorts after `start_after`, in that order."""

@@ -109,6 +109,7 @@ def test_the_fallback_function_answers_what_no_route_takes(stack: Stack) -> None
 CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
 LISTS = {CATALOG}
 OPENS = {CATALOG, STORAGE}
+READS = {CATALOG, INDEX, STORAGE}
 MAY: dict[str, set[str]] = {
     "ListShares": LISTS,
     "GetShare": LISTS,
@@ -118,10 +119,10 @@ MAY: dict[str, set[str]] = {
     "GetTable": LISTS,
     "QueryStatus": LISTS,
     "TableVersion": OPENS,
-    "TableMetadata": OPENS,
-    "QueryTable": {CATALOG, INDEX, STORAGE},
-    "TableChanges": OPENS,
-    "TemporaryTableCredentials": {CATALOG, STORAGE},
+    "TableMetadata": READS,
+    "QueryTable": READS,
+    "TableChanges": READS,
+    "TemporaryTableCredentials": OPENS,
     "UnknownRoute": set(),
 }
 

@@ -126,8 +126,8 @@ class FileRows:
 
     @property
     def partition_values(self) -> list[Mapping[str, str | None]]:
-        if not self.paths:
-            return []
+        if "partitionValues" not in self.fields:
+            return [{}] * len(self.paths)
         lines = _json_lines([self.fields["partitionValues"]], ["partitionValues"])
         values = {line: self._known.get(line) or _partition_values(line) for line in set(lines)}
         if len(self._known) > MAX_KNOWN_PARTITIONS:

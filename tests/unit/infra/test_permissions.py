@@ -27,9 +27,9 @@ BEYOND_LOG_AND_TRACES = {
     "ListAllTables": CATALOG,
     "GetTable": CATALOG,
     "TableVersion": CATALOG | STORAGE,
-    "TableMetadata": CATALOG | STORAGE,
+    "TableMetadata": CATALOG | INDEX | STORAGE,
     "QueryTable": CATALOG | INDEX | STORAGE,
-    "TableChanges": CATALOG | STORAGE,
+    "TableChanges": CATALOG | INDEX | STORAGE,
     "QueryStatus": CATALOG,
     "TemporaryTableCredentials": CATALOG | STORAGE,
     "UnknownRoute": set(),
@@ -96,10 +96,10 @@ def test_every_role_belongs_to_a_function_to_storage_or_to_api_gateway():
     assert set(ROLES) == {f"{function}Role" for function in FUNCTIONS} | {"StorageRole", "ApiGatewayLogsRole"}
 
 
-def test_the_storage_role_trusts_the_functions_that_may_assume_it_and_the_admins_that_the_owner_names():
+def test_the_storage_role_trusts_the_functions_that_may_assume_it_and_the_admins_and_the_job_that_the_owner_names():
     functions = [arn(f"{function}Role") for function in OPEN_TABLES]
     trusted = [statement["Principal"] for statement in statements(ROLES["StorageRole"]["AssumeRolePolicyDocument"])]
-    assert trusted == [{"AWS": functions}, {"AWS": ref("AdminArns")}]
+    assert trusted == [{"AWS": functions}, {"AWS": ref("AdminArns")}, {"AWS": ref("IndexJobRoleArn")}]
     assert POLICIES["AssumeStorageRoles"]["Roles"] == [ref(f"{function}Role") for function in OPEN_TABLES]
     assert TEMPLATE["Outputs"]["TableFunctionRoleArns"]["Value"] == {"Fn::Join": [",", functions]}
 

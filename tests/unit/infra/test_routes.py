@@ -98,12 +98,13 @@ def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
         assert set(environment["Variables"]) <= read | POWERTOOLS_VARIABLES
 
 
-def test_the_functions_that_read_logs_have_a_disk_and_keep_what_they_read_in_part_of_their_memory():
+def test_the_functions_that_read_logs_have_the_index_a_disk_and_part_of_their_memory_for_what_they_read():
     readers = [properties for properties in FUNCTIONS.values() if properties.get("CodeUri") == "full"]
     assert {reader["Handler"].split(".")[1] for reader in readers} == READ_TABLES
     for reader in readers:
         assert reader["EphemeralStorage"] == {"Size": ref("DiskMegabytes")}
-        assert reader["Environment"]["Variables"] == {"SLUICE_SNAPSHOT_CACHE_MB": ref("SnapshotCacheMegabytes")}
+        variables = {"SLUICE_SNAPSHOT_CACHE_MB": ref("SnapshotCacheMegabytes"), "SLUICE_INDEX_TABLE": ref("IndexTable")}
+        assert reader["Environment"]["Variables"] == variables
         # A million files are read in 300 MB, after all imports.
         assert TEMPLATE["Parameters"]["SnapshotCacheMegabytes"]["MaxValue"] <= reader["MemorySize"] - 500
 

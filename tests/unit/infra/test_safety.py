@@ -14,13 +14,22 @@ TABLES = of_type("AWS::DynamoDB::Table")
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_table_is_encrypted_can_be_restored_and_is_not_deleted_by_mistake(table):
-    properties = TABLES[table]
-    assert properties["SSESpecification"] == {"SSEEnabled": True}
+def test_a_table_is_encrypted(table):
+    assert TABLES[table]["SSESpecification"] == {"SSEEnabled": True}
+
+
+def test_the_catalog_can_be_restored_and_is_not_deleted_by_mistake():
+    properties = TABLES["CatalogTable"]
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["DeletionProtectionEnabled"] is True
-    assert RESOURCES[table]["DeletionPolicy"] == RESOURCES[table]["UpdateReplacePolicy"] == "Retain"
+    assert RESOURCES["CatalogTable"]["DeletionPolicy"] == RESOURCES["CatalogTable"]["UpdateReplacePolicy"] == "Retain"
     assert properties["TimeToLiveSpecification"] == {"AttributeName": TTL, "Enabled": True}
+
+
+def test_the_index_which_can_be_built_again_goes_with_the_stack_and_forgets_old_builds():
+    assert RESOURCES["IndexTable"]["DeletionPolicy"] == RESOURCES["IndexTable"]["UpdateReplacePolicy"] == "Delete"
+    assert not {"PointInTimeRecoverySpecification", "DeletionProtectionEnabled"} & set(TABLES["IndexTable"])
+    assert TABLES["IndexTable"]["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
 
 
 @pytest.mark.parametrize("table", TABLES)

@@ -1,0 +1,66 @@
+"""What `make build-job` makes for EMR Serverless and for the function that starts runs."""
+
+import os
+import struct
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from infra.build_job import build_job
+
+AARCH64 = 183
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_job(tmp_path_factory.mktemp("dist") / "job")
+
+
+def top(archive: Path) -> set[str]:
+    names = {name.partition("/")[0] for name in zipfile.ZipFile(archive).namelist()}
+    return {name for name in names if not name.endswith(".dist-info")}
+
+
+def test_a_release_is_named_after_what_is_in_it(release: Path, tmp_path: Path) -> None:
+    (tmp_path / "job" / "0123456789ab").mkdir(parents=True)
+    again = build_job(tmp_path / "job")
+    assert again.name == release.name
+    assert list((tmp_path / "job").iterdir()) == [again]
+    assert {path.name for path in again.iterdir()} == {"dependencies.zip", "sluice.zip", "job.py"}
+
+
+def test_the_dependencies_are_those_of_the_job_and_spark_is_not_among_them(release: Path) -> None:
+    assert {"arro3", "botocore", "orjson", "pyarrow"} <= top(release / "dependencies.zip")
+    assert not {"pyspark", "py4j", "deltalake", "pydantic", "core", "tests"} & top(release / "dependencies.zip")
+
+
+def test_native_code_is_for_the_jobs_processor_and_python(release: Path) -> None:
+    with zipfile.ZipFile(release / "dependencies.zip") as archive:
+        libraries = [name for name in archive.namelist() if name.endswith(".so")]
+        assert libraries
+        for name in libraries:
+            assert struct.unpack_from("<H", archive.read(name), 18) == (AARCH64,), name
+            assert "x86_64" not in name
+            assert "cpython-" not in name or "cpython-313-" in name
+
+
+def test_the_sources_are_those_of_the_job_and_of_the_function_that_starts_it(release: Path) -> None:
+    assert top(release / "sluice.zip") == {"core", "pipeline"}
+    assert {"core/__init__.py", "pipeline/job.py", "pipeline/start_job.py"} <= set(
+        zipfile.ZipFile(release / "sluice.zip").namelist()
+    )
+
+
+def test_the_function_that_starts_runs_needs_botocore_and_the_sources_only(release: Path, tmp_path: Path) -> None:
+    """As Lambda has it: its Python brings botocore along, and nothing else of ours."""
+    forbidden = ["boto3", "orjson", "arro3", "pydantic", "aws_lambda_powertools", "pyspark", "deltalake", "sqlglot"]
+    code = (
+        f"import sys; sys.modules.update(dict.fromkeys({forbidden})); import pipeline.start_job as s; print(s.__file__)"
+    )
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(release / "sluice.zip")}
+    command = [sys.executable, "-B", "-c", code]
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "sluice.zip" in done.stdout

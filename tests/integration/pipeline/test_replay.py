@@ -1,0 +1,148 @@
+"""A table's files through Spark, against the snapshots of `core.delta`."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+from core.delta.tables import DeltaTables
+from core.errors import SharingError
+from core.pruning.schema import Schema
+from pipeline.footers import Footers
+from pipeline.replay import live_files
+from pipeline.storage import TableStorage
+from tests.property.delta_history import STEPS, History, Step
+from tests.unit.delta.builder import (
+    MODERN_PROTOCOL,
+    TableInMemory,
+    add,
+    checkpoint,
+    commit,
+    compaction,
+    metadata,
+    name,
+    remove,
+    vector,
+)
+from tests.unit.pipeline.log_rows import add_of, in_memory, in_order, on_disk
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStorage, version: int | None = None) -> None:
+    snapshot = DeltaTables().snapshot(table.storage(), version=version)
+    with live_files(spark, storage, version) as (top, files):
+        rows = [row.asDict(recursive=True) for row in files.collect()]
+    assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
+    for said in ("version", "timestamp", "protocol", "metadata"):
+        assert getattr(top, said) == getattr(snapshot, said)
+
+
+@pytest.mark.parametrize(
+    "golden",
+    [
+        "checkpoint",
+        "multi-part-checkpoint",
+        "v2-checkpoint-json",
+        "v2-checkpoint-parquet",
+        "log-replay-dv-key-cases",
+        "dv-with-columnmapping",
+        "basic-with-inserts-overwrite-restore",
+        "only-checkpoint-files",
+    ],
+)
+def test_a_golden_table_has_the_files_that_core_reads(spark: SparkSession, golden_tables: Path, golden: str) -> None:
+    folder = golden_tables / golden
+    check_as_core(spark, in_memory(folder), TableStorage(folder.as_uri()))
+
+
+def test_the_newest_action_on_a_file_wins_whatever_it_was_read_from(spark: SparkSession, tmp_path: Path) -> None:
+    one, two = ({"deletionVector": vector(each)} for each in ("one", "two"))
+    table = TableInMemory()
+    top = MODERN_PROTOCOL, metadata()
+    files = [add("kept"), add("removed"), add("replaced"), add("deleted from", **one), add("vector lost", **one)]
+    table.put(name(7, "checkpoint.parquet"), checkpoint(*top, *files))
+    table.commit(8, remove("removed"), add("new"), add("gone at once"), add("removed first"))
+    table.commit(9, add("replaced", size=2), add("deleted from", **two), remove("deleted from", **one))
+    table.commit(10, remove("gone at once"), add("vector lost"), remove("vector lost", **one))
+    table.commit(11, remove("removed first"), add("removed first", size=3), add("added first"), remove("added first"))
+    table.commit(12, metadata(name="renamed"), add("renamed"))
+    table.put(compaction(8, 9), b"".join(table.s3.objects[table.location.key(name(each))][0] for each in (8, 9)))
+    check_as_core(spark, table, on_disk(table, tmp_path))
+    check_as_core(spark, table, on_disk(table, tmp_path), version=10)
+
+
+def test_a_table_without_a_checkpoint_is_its_commits(spark: SparkSession, tmp_path: Path) -> None:
+    table = TableInMemory()
+    table.commit(0, MODERN_PROTOCOL, metadata())
+    for version in range(1, 200):
+        table.commit(version, add(f"{version % 40}", size=version), remove(f"{version % 7}"))
+    check_as_core(spark, table, on_disk(table, tmp_path))
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(steps=st.lists(STEPS, min_size=3, max_size=9))
+def test_any_history_is_replayed_as_core_replays_it(
+    spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
+) -> None:
+    history = History(TableInMemory())
+    for step in steps:
+        history.commit(step)
+        for shape in step.shapes:
+            history.shape(shape, step.reach)
+    check_as_core(spark, history.table, on_disk(history.table, tmp_path_factory.mktemp("history")))
+
+
+REFUSED = {
+    "a commit is missing": {name(2): commit(add("a"))},
+    "a commit is broken": {name(1): b"{"},
+    "a feature is unknown": {
+        name(1): commit({"protocol": {**MODERN_PROTOCOL["protocol"], "readerFeatures": ["unknown"]}})
+    },
+    "a checkpoint is damaged": {name(1): commit(), name(1, "checkpoint.parquet"): b"PAR1" + bytes(100)},
+    "a checkpoint has an add that is none": {
+        name(1): commit(),
+        name(1, "checkpoint.parquet"): checkpoint(MODERN_PROTOCOL, metadata(), add("a", modificationTime=None)),
+    },
+}
+
+
+@pytest.mark.parametrize("files", REFUSED.values(), ids=REFUSED.keys())
+def test_what_core_refuses_is_refused_in_the_same_words(
+    spark: SparkSession, tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    table = TableInMemory()
+    table.commit(0, MODERN_PROTOCOL, metadata())
+    for relative, body in files.items():
+        table.put(relative, body)
+    with pytest.raises(SharingError) as by_core:
+        list(DeltaTables().snapshot(table.storage()).adds())
+    with (
+        pytest.raises(type(by_core.value)) as refused,
+        live_files(spark, on_disk(table, tmp_path)) as (_, found),
+    ):
+        found.collect()
+    assert refused.value.message == by_core.value.message
+
+
+def test_files_without_statistics_get_those_of_their_footers_beside_them(spark: SparkSession, tmp_path: Path) -> None:
+    write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
+    write_deltalake(tmp_path, pa.table({"id": [7]}), mode="append")
+    log = tmp_path / name(1)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    log.write_bytes(commit(*({"add": each["add"] | {"stats": None}} if "add" in each else each for each in actions)))
+    table = TableStorage(tmp_path.as_uri())
+    with live_files(spark, table) as (top, files):
+        schema = Schema(top.metadata.schema_string, (), column_mapping=False)
+        footers = Footers.of(table, top.metadata, [schema.find(("id",))], most_files=10)
+        completed = files.mapInArrow(footers.complete, f"{files._jdf.schema().toDDL()}, footer_stats STRING")
+        rows = completed.orderBy("modificationTime").collect()
+    assert [(row.stats is None, row.footer_stats) for row in rows] == [
+        (False, None),
+        (True, '{"numRecords":1,"minValues":{"id":7},"maxValues":{"id":7},"nullCount":{"id":0}}'),
+    ]

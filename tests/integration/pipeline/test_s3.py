@@ -1,0 +1,65 @@
+"""A table in S3, which only its role can read, through workers that get credentials for themselves."""
+
+import uuid
+
+import pytest
+from pyspark.sql import SparkSession
+
+from cli.embedded.ministack import EmbeddedAws
+from core.delta.log.files import digest_of
+from core.delta.tables import DeltaTables
+from core.errors import TableFilesError
+from pipeline.replay import live_files
+from pipeline.storage import TableStorage
+from tests.integration.iam import allow, create_role
+from tests.integration.pipeline.conftest import JobUser
+from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove
+from tests.unit.pipeline.log_rows import add_of, in_order
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+@pytest.fixture(scope="module")
+def table(aws: EmbeddedAws) -> TableInS3:
+    table = TableInS3(aws)
+    files = [add(f"{number}", stats=f'{{"numRecords":{number}}}') for number in range(1000)]
+    table.put(name(3, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *files))
+    table.commit(3)
+    table.commit(4, remove("7"), add("new"))
+    return table
+
+
+@pytest.fixture(scope="module")
+def storage(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> TableStorage:
+    bucket = f"arn:aws:s3:::{table.location.bucket}"
+    role_arn = create_role(
+        aws,
+        f"table-{uuid.uuid4().hex[:8]}",
+        allow("s3:GetObject", f"{bucket}/{table.location.prefix}/*"),
+        allow("s3:ListBucket", bucket),
+        trusts=job_user.arn,
+        external_id="acme-7",
+    )
+    return TableStorage(table.location.uri, role_arn, "acme-7", aws.region)
+
+
+def test_workers_read_it_as_its_role(spark: SparkSession, table: TableInS3, storage: TableStorage) -> None:
+    with live_files(spark, storage) as (top, files):
+        rows = [row.asDict(recursive=True) for row in files.collect()]
+    snapshot = DeltaTables().snapshot(table.storage())
+    assert (top.version, digest_of([top.segment.tip])) == (4, snapshot.tip)
+    assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
+
+
+def test_no_credentials_are_in_the_plan(spark: SparkSession, storage: TableStorage, job_user: JobUser) -> None:
+    with live_files(spark, storage) as (_, files):
+        plan = files._jdf.queryExecution().toString()
+    assert "delta-log" in plan
+    assert job_user.variables["AWS_SECRET_ACCESS_KEY"] not in plan
+    assert job_user.variables["AWS_ACCESS_KEY_ID"] not in plan
+
+
+def test_without_its_role_it_is_denied_in_the_words_of_core(spark: SparkSession, storage: TableStorage) -> None:
+    stranger = TableStorage(storage.location, storage.role_arn, "another id", storage.region)
+    with pytest.raises(TableFilesError, match="permission denied"), live_files(spark, stranger):
+        pass

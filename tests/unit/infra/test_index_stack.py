@@ -1,0 +1,238 @@
+"""`infra/index.yaml`: what the job and the function that starts it may do, and that nothing asked of them is lost."""
+
+import pytest
+
+from cli.serve.routes import read_template
+from infra.build import LAMBDA_PYTHON
+from infra.build_job import ENTRY_POINT
+from pipeline import start_job
+from pipeline.start_job import LAST_CHECKPOINT, LEASE_SECONDS, Job
+from tests.unit.infra.template import PROJECT, actions, arn, ref, statements
+
+TEMPLATE = read_template(PROJECT / "infra" / "index.yaml")
+RESOURCES = {name: resource["Properties"] for name, resource in TEMPLATE["Resources"].items()}
+KINDS = {name: resource["Type"] for name, resource in TEMPLATE["Resources"].items()}
+SPARK = RESOURCES["Application"]["RuntimeConfiguration"][0]["Properties"]
+DRIVER, EXECUTOR = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
+
+
+def of_type(kind):
+    return {name: RESOURCES[name] for name, found in KINDS.items() if found == kind}
+
+
+def resource_name(resource) -> str:
+    match resource:
+        case {"Ref": name} | {"Fn::GetAtt": [name, "Arn"]}:
+            return name
+        case {"Fn::Sub": text}:
+            return text.rpartition(":")[2]
+    raise AssertionError(resource)
+
+
+def allowed(role):
+    return {
+        (action, resource_name(statement["Resource"]))
+        for policy in RESOURCES[role]["Policies"]
+        for statement in statements(policy["PolicyDocument"])
+        for action in actions(statement)
+    }
+
+
+def conditions(role):
+    """The conditions of a role's statements, by what each is about."""
+    return {
+        resource_name(statement["Resource"]): statement["Condition"]
+        for policy in RESOURCES[role]["Policies"]
+        for statement in statements(policy["PolicyDocument"])
+        if "Condition" in statement
+    }
+
+
+INDEX, CATALOG = "table/${IndexTable}", "table/${CatalogTable}"
+READ_CATALOG = {("dynamodb:BatchGetItem", CATALOG), ("dynamodb:Query", CATALOG)}
+SHARES_AND_TABLES = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["SHARES", "SHARE#*"]}}
+
+
+def test_the_job_builds_the_index_reads_its_artifacts_and_takes_the_storage_roles():
+    index = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]
+    assert allowed("JobRole") == READ_CATALOG | {(f"dynamodb:{action}", INDEX) for action in index} | {
+        ("sts:AssumeRole", "StorageRoleArns"),
+        ("s3:GetObject", "${ArtifactBucket}/${ArtifactPrefix}/*"),
+        ("s3:ListBucket", "${ArtifactBucket}"),
+        ("logs:CreateLogStream", "JobLogs"),
+        ("logs:PutLogEvents", "JobLogs"),
+        ("logs:DescribeLogStreams", "JobLogs"),
+        ("logs:DescribeLogGroups", "*"),
+    }
+    assert conditions("JobRole") == {
+        CATALOG: SHARES_AND_TABLES,
+        "${ArtifactBucket}": {"StringLike": {"s3:prefix": {"Fn::Sub": "${ArtifactPrefix}/*"}}},
+    }
+
+
+def test_the_function_starts_this_job_with_this_role_and_writes_leases_only():
+    assert allowed("StartJobRole") == READ_CATALOG | {
+        ("logs:CreateLogStream", "StartJobLogs"),
+        ("logs:PutLogEvents", "StartJobLogs"),
+        ("sqs:ReceiveMessage", "Queue"),
+        ("sqs:DeleteMessage", "Queue"),
+        ("sqs:GetQueueAttributes", "Queue"),
+        ("dynamodb:PutItem", INDEX),
+        ("emr-serverless:ListJobRuns", "Application"),
+        ("emr-serverless:StartJobRun", "Application"),
+        ("emr-serverless:GetJobRun", "${Application.Arn}/jobruns/*"),
+        ("iam:PassRole", "JobRole"),
+    }
+    assert conditions("StartJobRole") == {
+        CATALOG: SHARES_AND_TABLES,
+        INDEX: {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["LEASE#*"]}},
+        "JobRole": {"StringEquals": {"iam:PassedToService": "emr-serverless.amazonaws.com"}},
+    }
+
+
+def test_the_schedule_may_send_to_the_queue_and_nothing_else():
+    assert allowed("AllTablesRole") == {("sqs:SendMessage", "Queue")}
+
+
+@pytest.mark.parametrize(
+    ("role", "service"),
+    [("JobRole", "emr-serverless"), ("StartJobRole", "lambda"), ("AllTablesRole", "scheduler")],
+)
+def test_a_role_is_for_one_service(role, service):
+    (trust,) = statements(RESOURCES[role]["AssumeRolePolicyDocument"])
+    assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}
+    assert "ManagedPolicyArns" not in RESOURCES[role]
+
+
+def test_there_are_no_other_roles():
+    assert set(of_type("AWS::IAM::Role")) == {"JobRole", "StartJobRole", "AllTablesRole"}
+    assert not of_type("AWS::IAM::Policy")
+
+
+@pytest.mark.parametrize(
+    ("policy", "queue", "rule"),
+    [("QueuePolicy", "Queue", "NewCheckpoints"), ("FailuresPolicy", "Failures", "FailedRuns")],
+)
+def test_a_queue_takes_events_of_its_own_rule_only(policy, queue, rule):
+    (statement,) = statements(RESOURCES[policy]["PolicyDocument"])
+    assert RESOURCES[policy]["Queues"] == [ref(queue)]
+    assert (statement["Action"], statement["Resource"]) == ("sqs:SendMessage", arn(queue))
+    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
+    assert statement["Condition"] == {"ArnEquals": {"aws:SourceArn": arn(rule)}}
+    assert [target["Arn"] for target in RESOURCES[rule]["Targets"]] == [arn(queue)]
+
+
+@pytest.mark.parametrize("queue", of_type("AWS::SQS::Queue"))
+def test_a_queue_is_encrypted(queue):
+    assert RESOURCES[queue]["SqsManagedSseEnabled"] is True
+
+
+def test_a_rule_waits_for_the_object_that_the_function_knows():
+    detail = RESOURCES["NewCheckpoints"]["EventPattern"]["detail"]
+    assert detail["object"] == {"key": [{"suffix": LAST_CHECKPOINT}]}
+    assert detail["bucket"] == {"name": ref("CheckpointBuckets")}
+
+
+def test_the_schedule_and_the_function_have_one_word_for_all_tables():
+    assert start_job._subject(RESOURCES["AllTables"]["Target"]["Input"]) == start_job.ALL_TABLES
+
+
+def test_a_message_can_wait_for_the_longest_run_to_end():
+    queue = RESOURCES["Queue"]
+    seconds = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
+    assert seconds > TEMPLATE["Parameters"]["TimeoutMinutes"]["MaxValue"] * 60
+
+
+def test_a_message_comes_again_after_the_function_has_ended_and_after_its_lease_has():
+    visibility, timeout = RESOURCES["Queue"]["VisibilityTimeout"], RESOURCES["StartJob"]["Timeout"]
+    assert visibility >= 6 * timeout + TEMPLATE["Parameters"]["BatchSeconds"]["MaxValue"]
+    assert timeout < LEASE_SECONDS < visibility
+
+
+def test_a_batch_goes_back_by_the_message():
+    assert RESOURCES["StartJobSource"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_the_function_has_the_variables_that_it_reads():
+    read = set()
+
+    class Environment(dict):
+        def __getitem__(self, name):
+            read.add(name)
+            return "1"
+
+    Job.from_environment(Environment())
+    variables = set(RESOURCES["StartJob"]["Environment"]["Variables"])
+    assert variables == read | {"SLUICE_CATALOG_TABLE", "SLUICE_INDEX_TABLE"}
+
+
+def test_driver_and_executors_have_the_same_settings():
+    def settings(prefix):
+        return {name.removeprefix(prefix): value for name, value in SPARK.items() if name.startswith(prefix)}
+
+    driver, executor = settings(DRIVER), settings(EXECUTOR)
+    assert driver.pop("PYSPARK_DRIVER_PYTHON") == driver["PYSPARK_PYTHON"]
+    assert driver == executor
+    assert set(driver) == {
+        "PYSPARK_PYTHON",
+        "PYTHONPATH",
+        "AWS_REGION",
+        "SLUICE_CATALOG_TABLE",
+        "SLUICE_INDEX_TABLE",
+        "SLUICE_STORAGE_ROLE_ARN",
+        "SLUICE_STORAGE_EXTERNAL_ID",
+    }
+
+
+def test_the_job_runs_on_the_python_and_the_processor_that_its_dependencies_are_built_for():
+    assert SPARK[f"{EXECUTOR}PYSPARK_PYTHON"] == f"python{LAMBDA_PYTHON}"
+    assert RESOURCES["Application"]["Architecture"] == "ARM64"
+    archive, _, folder = SPARK["spark.archives"]["Fn::Sub"].partition("#")
+    assert archive.endswith("/dependencies.zip")
+    assert SPARK[f"{EXECUTOR}PYTHONPATH"] == f"./{folder}"
+
+
+def test_a_release_is_read_from_one_place():
+    place = "s3://${ArtifactBucket}/${ArtifactPrefix}"
+    entry_point = {"Fn::Sub": f"{place}/{ENTRY_POINT.name}"}
+    assert RESOURCES["StartJob"]["Environment"]["Variables"]["SLUICE_JOB_ENTRY_POINT"] == entry_point
+    assert TEMPLATE["Outputs"]["EntryPoint"]["Value"] == entry_point
+    assert SPARK["spark.submit.pyFiles"] == {"Fn::Sub": f"{place}/sluice.zip"}
+    assert RESOURCES["StartJob"]["Code"]["S3Key"] == {"Fn::Sub": "${ArtifactPrefix}/sluice.zip"}
+
+
+def test_nothing_is_kept_running_and_what_runs_has_a_limit():
+    application = RESOURCES["Application"]
+    assert "InitialCapacity" not in application
+    assert application["AutoStopConfiguration"]["Enabled"] is True
+    assert application["MaximumCapacity"]["Cpu"] == {"Fn::Sub": "${MaximumVcpus} vCPU"}
+
+
+def test_two_runs_at_once_have_room_for_an_executor_each():
+    cores = 2 * (int(SPARK["spark.driver.cores"]) + int(SPARK["spark.executor.cores"]))
+    assert RESOURCES["Application"]["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
+    assert cores <= TEMPLATE["Parameters"]["MaximumVcpus"]["Default"]
+
+
+def test_every_log_is_kept_for_a_time_that_the_owner_chooses():
+    groups = of_type("AWS::Logs::LogGroup")
+    assert set(groups) == {"JobLogs", "StartJobLogs"}
+    assert all(group["RetentionInDays"] == ref("LogRetentionDays") for group in groups.values())
+
+
+@pytest.mark.parametrize("alarm", of_type("AWS::CloudWatch::Alarm"))
+def test_an_alarm_tells_the_topic_and_is_quiet_while_nothing_happens(alarm):
+    tells = {"Fn::If": ["AlarmTopic", [ref("AlarmTopicArn")], ref("AWS::NoValue")]}
+    assert RESOURCES[alarm]["AlarmActions"] == tells
+    assert RESOURCES[alarm]["TreatMissingData"] == "notBreaching"
+
+
+def test_there_are_alarms_for_failed_runs_for_messages_given_up_and_for_a_function_that_fails():
+    assert RESOURCES["FailedRuns"]["EventPattern"]["detail"] == {
+        "applicationId": [ref("Application")],
+        "state": ["FAILED"],
+    }
+    assert RESOURCES["Queue"]["RedrivePolicy"]["deadLetterTargetArn"] == arn("Failures")
+    failures = {"Fn::GetAtt": ["Failures", "QueueName"]}
+    assert RESOURCES["IndexFailures"]["Dimensions"] == [{"Name": "QueueName", "Value": failures}]
+    assert RESOURCES["StartJobErrors"]["Dimensions"] == [{"Name": "FunctionName", "Value": ref("StartJob")}]

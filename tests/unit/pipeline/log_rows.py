@@ -1,0 +1,81 @@
+"""The log source without Spark: its slices read in this process, and replayed the plain way."""
+
+import os
+import pickle
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from core.delta.log.actions import Key, key_of
+from core.delta.log.files import LogSegment
+from core.delta.snapshot import Add, DeletionVector
+from pipeline.log.source import LogReader, options
+from pipeline.log.top import Top, segment_of, top_of
+from pipeline.storage import TableStorage
+from tests.unit.delta.builder import TableInMemory
+
+Row = dict[str, Any]
+
+
+def rows_of(table: TableStorage, segment: LogSegment, kind: str) -> Iterator[Row]:
+    """As they come from workers, to which slices go pickled."""
+    reader = LogReader(options(table, segment, kind))
+    for piece in reader.partitions():
+        for batch in reader.read(pickle.loads(pickle.dumps(piece))):
+            yield from batch.to_pylist()
+
+
+def read_log(table: TableStorage, version: int | None = None) -> tuple[Top, list[Add]]:
+    opened = table.open()
+    segment = segment_of(opened, version)
+    of_table: dict[str, str] = {}
+    files: dict[Key, Add | None] = {}
+    for row in sorted(rows_of(table, segment, "commits"), key=lambda row: (row["version"], row["line"])):
+        if row["path"] is None:
+            of_table[row["action"]] = row["content"]
+        else:
+            add = add_of(row)
+            files[key_of(add)] = add if row["action"] == "add" else None
+    top = top_of(opened, segment, of_table)
+    in_checkpoint = map(add_of, rows_of(table, segment, "checkpoint")) if segment.checkpoint else ()
+    return top, [*filter(None, files.values()), *(add for add in in_checkpoint if key_of(add) not in files)]
+
+
+def add_of(row: Row) -> Add:
+    vector = row["deletionVector"]
+    return Add(
+        row["path"],
+        dict(row["partitionValues"] or ()),
+        row["size"],
+        row["modificationTime"],
+        row["dataChange"],
+        row["stats"],
+        vector and DeletionVector(*vector.values()),
+        row["more"] and orjson.loads(row["more"]),
+    )
+
+
+def in_order(adds: Iterator[Add] | list[Add]) -> list[Add]:
+    return sorted(adds, key=lambda add: (add.path, str(add.deletion_vector)))
+
+
+def in_memory(folder: Path) -> TableInMemory:
+    """The log in a folder, for `core.delta`."""
+    table = TableInMemory()
+    for file in (folder / "_delta_log").rglob("*"):
+        if file.is_file():
+            at_ms = file.stat().st_mtime_ns // 1_000_000
+            table.put(file.relative_to(folder).as_posix(), file.read_bytes(), at_ms=at_ms)
+    return table
+
+
+def on_disk(table: TableInMemory, folder: Path) -> TableStorage:
+    """The same the other way round."""
+    for key, (body, at_ms) in table.s3.objects.items():
+        file = folder / key.removeprefix(table.location.key(""))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(body)
+        os.utime(file, (at_ms / 1000, at_ms / 1000))
+    return TableStorage(folder.as_uri())
