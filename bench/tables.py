@@ -86,11 +86,16 @@ STATS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a checkpoint is written: as one file, in `parts`, or (V2) in `sidecars`; with parsed stats or without."""
+    """How a checkpoint is written: as one file, in `parts`, or (V2) in `sidecars`; with parsed stats or without.
+
+    Files take turns with the days of a year, unless each day has `files_per_day`: then there are as many days as it
+    takes, and the checkpoint has its files in no order.
+    """
 
     parts: int = 1
     sidecars: int = 0
     parsed_stats: bool = False
+    files_per_day: int = 0
 
 
 CLASSIC = Shape()
@@ -104,10 +109,10 @@ class File:
     stats: str
 
 
-def file(number: int) -> File:
+def file(number: int, shape: Shape = CLASSIC) -> File:
     digest = blake2b(number.to_bytes(8, "big"), digest_size=32)
     noise, name = digest.digest(), digest.hexdigest()[:32]
-    day = DAYS[number % len(DAYS)]
+    day = day_of(number // shape.files_per_day) if shape.files_per_day else DAYS[number % len(DAYS)]
     return File(
         path=f"pickup_date={day}/part-{number % 200:05}-{name}.c000.snappy.parquet",
         day=day,
@@ -115,6 +120,10 @@ def file(number: int) -> File:
         stats=f'{{"numRecords":{ROWS_PER_FILE},"minValues":{_values(number * ROWS_PER_FILE, day, 0, noise[:16])},'
         f'"maxValues":{_values((number + 1) * ROWS_PER_FILE - 1, day, 23, noise[16:])},"nullCount":{NO_NULLS}}}',
     )
+
+
+def day_of(number: int) -> str:
+    return str(date(2000, 1, 1) + timedelta(number))
 
 
 def _values(trip_id: int, day: str, hour: int, noise: bytes) -> str:
@@ -145,21 +154,21 @@ def write_table(folder: Path, files: int, shape: Shape = CLASSIC) -> None:
         hint["parts"] = shape.parts
     (log / "_last_checkpoint").write_text(json.dumps(hint))
     for commit in range(COMMITS + 1):
-        (folder / commit_name(commit)).write_bytes(commit_of(files, commit))
+        (folder / commit_name(commit)).write_bytes(commit_of(files, commit, shape))
 
 
 def commit_name(commit: int) -> str:
     return f"_delta_log/{CHECKPOINT_VERSION + commit:020}.json"
 
 
-def commit_of(files: int, commit: int) -> bytes:
+def commit_of(files: int, commit: int, shape: Shape = CLASSIC) -> bytes:
     """A commit after the checkpoint, counted from 1; number 0 is the checkpoint's own."""
     first = (commit - 1) * FILES_PER_COMMIT
-    added = map(file, range(files + first, files + first + FILES_PER_COMMIT))
-    removed = map(file, range(first, first + FILES_PER_COMMIT))
     moment = 1_725_000_000_000 + commit * 60_000
     actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": moment, "operation": "WRITE"}}]
     if commit:
+        added = [file(number, shape) for number in range(files + first, files + first + FILES_PER_COMMIT)]
+        removed = [file(number, shape) for number in range(first, first + FILES_PER_COMMIT)]
         actions += [{"add": _add_action(one, moment)} for one in added]
         actions += [{"remove": {"path": one.path, "deletionTimestamp": moment, "dataChange": True}} for one in removed]
     return "".join(json.dumps(action, separators=(",", ":")) + "\n" for action in actions).encode()
@@ -235,9 +244,15 @@ def _add_type(shape: Shape) -> pa.StructType:
 
 def _write_adds(writer: pq.ParquetWriter, rows: range, shape: Shape) -> None:
     for start in range(rows.start, rows.stop, ROW_GROUP):
-        adds = _adds([file(number) for number in range(start, min(start + ROW_GROUP, rows.stop))], shape)
+        numbers = range(start, min(start + ROW_GROUP, rows.stop))
+        adds = _adds([file(_shuffled(number, rows.stop, shape), shape) for number in numbers], shape)
         columns = [adds if field.name == "add" else pa.nulls(len(adds), field.type) for field in writer.schema]
         writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema))
+
+
+def _shuffled(number: int, files: int, shape: Shape) -> int:
+    """Another number for each, if the checkpoint has no order: the factor is prime, and divides no table's size."""
+    return number * 1_000_003 % files if shape.files_per_day else number
 
 
 def _adds(files: list[File], shape: Shape) -> pa.StructArray:

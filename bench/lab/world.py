@@ -42,6 +42,18 @@ class World:
                     self.s3.put_object(Bucket=DATA_BUCKET, Key=f"{table}/{path.relative_to(folder)}", Body=content)
         catalog_admin(self.aws).put_table(SHARE, SCHEMA, table, location=f"s3://{DATA_BUCKET}/{table}")
 
+    @property
+    def owner(self) -> dict[str, str]:
+        """The identity that may do all, in a process's environment."""
+        arguments = self.aws.client_arguments()
+        return {
+            "AWS_ACCESS_KEY_ID": arguments["aws_access_key_id"],
+            "AWS_SECRET_ACCESS_KEY": arguments["aws_secret_access_key"],
+        }
+
+    def put(self, table: str, name: str, content: bytes) -> None:
+        self.s3.put_object(Bucket=DATA_BUCKET, Key=f"{table}/{name}", Body=content)
+
     def upload_url(self, table: str, name: str) -> str:
         """Where a case may put one object of a table."""
         arguments = {"Bucket": DATA_BUCKET, "Key": f"{table}/{name}"}

@@ -1,0 +1,159 @@
+"""What an index makes of queries on tables of 10k, 100k and 1M files, and what it takes to build one.
+
+The tables lie in the embedded AWS: each day has as many files, so a larger table has more days. The job runs on the two
+cores of a session of its own; queries run in fresh processes, warm, each for another day, range or trip. The same is
+asked of the log alone, and of `deltalake`. `make bench-index` takes about ten minutes; `SLUICE_BENCH_TABLES=10M` adds a
+table of ten million files.
+"""
+
+import os
+from collections.abc import Iterator
+
+from bench.index_cases import FILES_PER_DAY, FILES_VARIABLE, KINDS
+from bench.lab.fresh import Figures, fresh
+from bench.lab.plots import write_bars
+from bench.lab.world import World, world
+from bench.report import Result, write
+from bench.tables import COMMITS, Shape, commit_name, commit_of, day_of
+
+TABLES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000}
+ON_DEMAND = {"10M": 10_000_000}
+SHAPE = Shape(files_per_day=FILES_PER_DAY)
+QUERIES = 40
+BY_LOG = {"10k": 10, "100k": 5, "1M": 3, "10M": 1}
+INDEX_VARIABLE = "SLUICE_INDEX_TABLE"
+SELECTIVE = tuple(KINDS)
+AT_LEAST = {
+    "1M: day query, the log takes": 100,
+    "1M: point query, the log takes": 100,
+    "1M: full listing, the log takes": 2,
+    "1M: full listing, signed and gzipped": 40_000,
+    "1M: job": 25_000,
+    "1M: a later build, a full one takes": 20,
+}
+AT_MOST = {
+    "1M: day query, as long as on 100k": 2,
+    "1M: point query, as long as on 100k": 2,
+    "1M: selective queries, peak memory": 200,
+    "1M: full listing, peak memory": 200,
+    **{f"1M: {kind} query, cold, requests to S3": 2 for kind in SELECTIVE},
+    **{f"1M: {kind} query, cold, requests to DynamoDB": 4 for kind in SELECTIVE},
+}
+
+
+def result(name: str, value: float, unit: str, digits: int = 3) -> Result:
+    value = round(value, digits)
+    if name in AT_LEAST:
+        return Result.at_least(name, value, unit, AT_LEAST[name])
+    if name in AT_MOST:
+        return Result.at_most(name, value, unit, AT_MOST[name])
+    return Result(name, value, unit)
+
+
+class Bench:
+    def __init__(self, lab: World, table: str, files: int) -> None:
+        self._lab, self._table, self._files = lab, table, files
+        self.queries: dict[tuple[str, str], Figures] = {}
+
+    def results(self) -> Iterator[Result]:
+        self._lab.share_table(self._table, self._files, SHAPE)
+        yield from self._building()
+        yield from self._selective()
+        yield from self._listing()
+        yield from self._by_deltalake()
+        yield from self._building_later()
+
+    def _run(self, case: str, *arguments: str, index: bool = True, **more: str) -> Figures:
+        environment = self._lab.environment | {FILES_VARIABLE: str(self._files)} | more
+        if not index:
+            del environment[INDEX_VARIABLE]
+        return fresh(f"bench.index_cases:{case}", self._table, *arguments, environment=environment)
+
+    def _result(self, name: str, value: float, unit: str, digits: int = 3) -> Result:
+        return result(f"{self._table}: {name}", value, unit, digits)
+
+    def _building(self) -> Iterator[Result]:
+        built = self._run("build", "full", **self._lab.owner)
+        self.full = built
+        yield self._result("job", built["files"] / built["seconds"], "files/s", 0)
+        yield self._result("job, seconds", built["seconds"], "s", 1)
+        yield self._result("job, Spark's start", built["spark_start"], "s", 1)
+        for what, unit in (("driver_mb", "MB"), ("jvm_mb", "MB"), ("worker_mb", "MB"), ("items", "chunks")):
+            yield self._result(f"job, {what.removesuffix('_mb')}", built[what], unit, 0)
+        yield self._result("index", built["content_mb"], "MB", 1)
+        yield self._result("index, of each file", built["content_mb"] * 1e6 / built["files"], "bytes", 0)
+
+    def _selective(self) -> Iterator[Result]:
+        peak = 0.0
+        for kind in SELECTIVE:
+            by_index = self._run("queries", kind, str(QUERIES))
+            by_log = self._run("queries", kind, str(BY_LOG[self._table]), index=False)
+            self.queries[kind, "index"], self.queries[kind, "log"] = by_index, by_log
+            peak = max(peak, by_index["peak_mb"])
+            yield self._result(f"{kind} query, p50", by_index["p50"] * 1000, "ms", 1)
+            yield self._result(f"{kind} query, p95", by_index["p95"] * 1000, "ms", 1)
+            yield self._result(f"{kind} query, of it the emulator", by_index["waiting"] * 1000, "ms", 1)
+            yield self._result(f"{kind} query, files", by_index["lines"], "lines", 0)
+            yield self._result(f"{kind} query, the log, p50", by_log["p50"] * 1000, "ms", 1)
+            yield self._result(f"{kind} query, the log takes", by_log["p50"] / by_index["p50"], "x as long", 1)
+            cold = self._run("cold", kind)
+            yield self._result(f"{kind} query, cold", cold["seconds"] * 1000, "ms", 1)
+            yield self._result(f"{kind} query, cold, requests to S3", cold["s3_requests"], "requests", 0)
+            # Two of them are the catalog's.
+            yield self._result(f"{kind} query, cold, requests to DynamoDB", cold["dynamodb_requests"], "requests", 0)
+        yield self._result("selective queries, peak memory", peak, "MB", 0)
+
+    def _listing(self) -> Iterator[Result]:
+        by_index = self._run("listing", "plain")
+        by_log = self._run("listing", "plain", index=False)
+        gzipped = self._run("listing", "gzipped")
+        self.queries["full listing", "index"] = {"p50": by_index["seconds"]}
+        self.queries["full listing", "log"] = {"p50": by_log["seconds"]}
+        yield self._result("full listing", by_index["seconds"], "s")
+        yield self._result("full listing, of it the emulator", by_index["waiting"], "s")
+        yield self._result("full listing, the log", by_log["seconds"], "s")
+        yield self._result("full listing, the log takes", by_log["seconds"] / by_index["seconds"], "x as long", 1)
+        yield self._result("full listing, peak memory", by_index["peak_mb"], "MB", 0)
+        yield self._result("full listing, signed and gzipped", gzipped["lines"] / gzipped["seconds"], "lines/s", 0)
+
+    def _by_deltalake(self) -> Iterator[Result]:
+        found = self._run("deltalake", day_of(3))
+        self.queries["day", "deltalake"] = {"p50": found["seconds"]}
+        yield self._result("day query, deltalake", found["seconds"] * 1000, "ms", 1)
+        yield self._result("day query, deltalake, peak memory", found["peak_mb"], "MB", 0)
+
+    def _building_later(self) -> Iterator[Result]:
+        commit = COMMITS + 1
+        content = commit_of(self._files, commit, SHAPE)
+        self._lab.put(self._table, commit_name(commit), content)
+        later = self._run("build", "later", **self._lab.owner)
+        yield self._result("a later build", later["seconds"], "s")
+        yield self._result("a later build, a full one takes", self.full["seconds"] / later["seconds"], "x as long", 1)
+        yield self._result("a later build, a full one writes", self.full["units"] / later["units"], "x as much", 1)
+
+
+def main() -> None:
+    wanted = os.environ.get("SLUICE_BENCH_TABLES", "")
+    tables = TABLES | {name: files for name, files in ON_DEMAND.items() if name in wanted.split(",")}
+    results: list[Result] = []
+    benches: dict[str, Bench] = {}
+    with world() as lab:
+        for table, files in tables.items():
+            bench = benches[table] = Bench(lab, table, files)
+            results += bench.results()
+    for kind in SELECTIVE:
+        ratio = benches["1M"].queries[kind, "index"]["p50"] / benches["100k"].queries[kind, "index"]["p50"]
+        results.append(result(f"1M: {kind} query, as long as on 100k", ratio, "x", 2))
+    write("index", results)
+    for kind in (*SELECTIVE, "full listing"):
+        bars = {
+            f"{table}, {way}": bench.queries[kind, way]["p50"] * 1000
+            for table, bench in benches.items()
+            for way in ("index", "log", "deltalake")
+            if (kind, way) in bench.queries
+        }
+        write_bars(f"index-{kind.replace(' ', '-')}", f"{kind}: milliseconds", bars)
+
+
+if __name__ == "__main__":
+    main()

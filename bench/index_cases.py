@@ -1,0 +1,256 @@
+"""The cases of `make bench-index`, each in a process of its own: builds of an index, and queries with it or without.
+
+A query is measured from the call to the last byte of its answer, as a warm process answers it: each asks for another
+day, range or trip. What the process waits for, which is the emulator at work, is told apart.
+"""
+
+import json
+import os
+import statistics
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import botocore.session
+
+from bench.lab.fresh import Clock, Figures, peak_mb
+from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE
+from core.settings import Settings
+
+if TYPE_CHECKING:
+    from core.api.response import Response
+
+FILES_VARIABLE = "BENCH_FILES"
+FILES_PER_DAY = 250
+ROWS_PER_FILE = 250_000
+FAST = 1
+GZIP_FORMAT = 31
+SERVICES = ("s3", "dynamodb")
+
+
+def build(table: str, full: str) -> Figures:
+    """An index by the job, in this process and those that Spark starts. `full`: "full", or "later"."""
+    from core.catalog.admin import CatalogAdmin
+    from core.index.store import IndexStore
+    from core.index.writer import IndexWriter
+    from pipeline.connection import dynamodb
+    from pipeline.indexing import Indexer
+    from pipeline.job import tables_to_index
+    from pipeline.session import local_session
+    from pipeline.small import IndexTable
+
+    settings, client = Settings.from_environment(), dynamodb()
+    index_table = settings.index_table or ""
+    (shared,) = tables_to_index(
+        CatalogAdmin(client, settings.catalog_table), {f"{SHARE}.{SCHEMA}.{table}"}, every=False
+    )
+    indexes = IndexTable(IndexStore(client, index_table), IndexWriter(client, index_table))
+    clock, session = Clock(), None
+    if full == "full":
+        session = local_session()
+        session.range(10).count()
+    started = clock.seconds()
+    with _peaks() as peaks:
+        outcome = Indexer(indexes, spark=lambda: session or local_session()).index(shared, full=full == "full")
+    seconds = clock.seconds() - started
+    head = outcome.head
+    return {
+        "spark_start": started,
+        "seconds": seconds,
+        "files": head.files,
+        "items": head.chunks,
+        "content_mb": head.content_bytes / 1e6,
+        "units": outcome.units,
+        **peaks,
+    }
+
+
+@contextmanager
+def _peaks() -> Iterator[dict[str, float]]:
+    """Megabytes at their highest: of this process, of Spark's JVM, and of the largest of its Python workers."""
+    peaks = {"driver_mb": 0.0, "jvm_mb": 0.0, "worker_mb": 0.0}
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.2):
+            for name, size in _descendants(os.getpid()):
+                kind = "jvm_mb" if name == "java" else "worker_mb"
+                peaks[kind] = max(peaks[kind], size)
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peaks
+    finally:
+        done.set()
+        watcher.join()
+        peaks["driver_mb"] = peak_mb()
+
+
+def _descendants(root: int) -> Iterator[tuple[str, float]]:
+    """Names and resident megabytes."""
+    found: dict[int, tuple[int, str, float]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            text = stat.read_text()
+        except OSError:
+            continue
+        name, rest = text[text.index("(") + 1 : text.rindex(")")], text[text.rindex(")") + 2 :].split()
+        found[int(stat.parent.name)] = int(rest[1]), name, int(rest[21]) * 4096 / 2**20
+    for pid, (_, name, size) in found.items():
+        ancestor = pid
+        while ancestor in found and ancestor != root:
+            ancestor = found[ancestor][0]
+        if ancestor == root and pid != root:
+            yield name, size
+
+
+def queries(table: str, kind: str, number: str) -> Figures:
+    """Some warm queries of a kind. The first one warms up and does not count."""
+    waits = _Waits()
+    query = _query(waits.session)
+    bodies = KINDS[kind](int(os.environ[FILES_VARIABLE]))
+    _drain(query(table, next(bodies)).body)
+    waits.reset()
+    taken, lines = [], 0
+    for _ in range(int(number)):
+        clock = Clock()
+        lines += _drain(query(table, next(bodies)).body)
+        taken.append(clock.seconds())
+    taken.sort()
+    return {
+        "p50": statistics.median(taken),
+        "p95": taken[int(len(taken) * 0.95)] if len(taken) > 1 else taken[0],
+        "waiting": waits.seconds / len(taken),
+        "lines": lines / len(taken),
+        **{f"{service}_requests": waits.requests[service] / len(taken) for service in SERVICES},
+    }
+
+
+def cold(table: str, kind: str) -> Figures:
+    """The requests of the first query of a process."""
+    waits = _Waits()
+    query = _query(waits.session)
+    clock = Clock()
+    _drain(query(table, next(KINDS[kind](int(os.environ[FILES_VARIABLE])))).body)
+    return clock.figures() | {f"{service}_requests": float(waits.requests[service]) for service in SERVICES}
+
+
+def listing(table: str, gzipped: str) -> Figures:
+    """All files, signed; by a process that knows the table."""
+    waits = _Waits()
+    query = _query(waits.session)
+    _drain(query(table, {"limitHint": 1}).body)
+    waits.reset()
+    clock = Clock()
+    lines = _drain(query(table, {}).body, gzipped=gzipped == "gzipped")
+    return clock.figures() | {"lines": lines, "waiting": waits.seconds}
+
+
+def deltalake(table: str, day: str) -> Figures:
+    """Opens the table, and finds the files of a day."""
+    from deltalake import DeltaTable
+
+    from bench.log_cases import _options, _Tables
+    from cli.embedded.setup import DATA_BUCKET
+
+    options, clock = _options(_Tables().open(table)), Clock()
+    opened = DeltaTable(f"s3://{DATA_BUCKET}/{table}", storage_options=options)
+    open_seconds = clock.seconds()
+    found = opened.file_uris(partition_filters=[("pickup_date", "=", day)])
+    return clock.figures() | {"open": open_seconds, "lines": len(found)}
+
+
+def _days(files: int) -> Iterator[dict[str, object]]:
+    from bench.tables import day_of
+
+    days = files // FILES_PER_DAY
+    for number in count(3):
+        yield _hint("equal", "pickup_date", "date", day_of(number * 7919 % days))
+
+
+def _points(files: int) -> Iterator[dict[str, object]]:
+    for number in count(3):
+        yield _hint("equal", "trip_id", "long", str(number * 7919 % files * ROWS_PER_FILE + 17))
+
+
+def _ranges(files: int) -> Iterator[dict[str, object]]:
+    """A hundred files' trips."""
+    for number in count(3):
+        first = number * 7919 % (files - 100) * ROWS_PER_FILE
+        between = [("greaterThanOrEqual", first), ("lessThan", first + 100 * ROWS_PER_FILE)]
+        parts = [_comparison(operator, "trip_id", "long", str(value)) for operator, value in between]
+        yield {"jsonPredicateHints": json.dumps({"op": "and", "children": parts})}
+
+
+KINDS: dict[str, Callable[[int], Iterator[dict[str, object]]]] = {"day": _days, "point": _points, "range": _ranges}
+
+
+def _hint(operator: str, column: str, kind: str, value: str) -> dict[str, object]:
+    return {"jsonPredicateHints": json.dumps(_comparison(operator, column, kind, value))}
+
+
+def _comparison(operator: str, column: str, kind: str, value: str) -> dict[str, object]:
+    return {
+        "op": operator,
+        "children": [
+            {"op": "column", "name": column, "valueType": kind},
+            {"op": "literal", "value": value, "valueType": kind},
+        ],
+    }
+
+
+class _Waits:
+    """How long requests to AWS take, and how many there are. Those that go on at the same time count each."""
+
+    def __init__(self) -> None:
+        self.session = botocore.session.Session()
+        self.reset()
+        for service in SERVICES:
+            self.session.register(f"before-send.{service}", self._send)
+            self.session.register(f"response-received.{service}", self._received)
+        self._sent = threading.local()
+
+    def reset(self) -> None:
+        self.seconds = 0.0
+        self.requests = dict.fromkeys(SERVICES, 0)
+
+    def _send(self, event_name: str, **_: Any) -> None:
+        self.requests[event_name.split(".")[1]] += 1
+        self._sent.at = time.perf_counter()
+
+    def _received(self, **_: object) -> None:
+        self.seconds += time.perf_counter() - self._sent.at
+
+
+def _query(session: botocore.session.Session) -> Callable[[str, Mapping[str, object]], "Response"]:
+    from core.api.request import Request
+    from core.sharing.call import Call, Observed
+    from core.sharing.services import Services
+    from handlers.query_table import handle
+
+    services = Services(Settings.from_environment())
+    services._session = session  # noqa: SLF001
+    headers = {"authorization": f"Bearer {os.environ[TOKEN_VARIABLE]}"}
+
+    def query(table: str, body: Mapping[str, object]) -> "Response":
+        path = {"share": SHARE, "schema": SCHEMA, "table": table}
+        return handle(Call(Request("POST", path, {}, headers, json.dumps(body).encode()), services, Observed()))
+
+    return query
+
+
+def _drain(body: Iterable[bytes], *, gzipped: bool = False) -> int:
+    """How many lines there are."""
+    compressor = zlib.compressobj(FAST, zlib.DEFLATED, GZIP_FORMAT)
+    lines = 0
+    for part in body:
+        lines += part.count(b"\n")
+        if gzipped:
+            compressor.compress(part)
+    return lines
