@@ -4,7 +4,9 @@ Options of the command line win over the environment. What the functions would u
 `core.settings.Settings`, so that the doctor sees what they see. `explain` puts a failure of AWS in one sentence.
 """
 
+import contextlib
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -26,6 +28,7 @@ class Account:
     region_option: str | None = None
     endpoint_url: str | None = None
     profile: str | None = None
+    index: str | None = None
 
     @cached_property
     def session(self) -> "Session":
@@ -47,11 +50,27 @@ class Account:
     def settings(self) -> Settings:
         chosen = {
             "SLUICE_CATALOG_TABLE": self.catalog,
+            "SLUICE_INDEX_TABLE": self.index,
             "AWS_REGION": self.region,
             "AWS_ENDPOINT_URL": self.endpoint_url,
             "AWS_ENDPOINT_URL_S3": self.endpoint_url,
         }
         return Settings.from_environment({**os.environ, **{name: value for name, value in chosen.items() if value}})
+
+    def export(self) -> None:
+        """Chooses it in this process's environment too: for code, and for processes, that know nothing else."""
+        if self.profile:  # else keys in the environment would win over it there, but not for this account's clients
+            for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
+                os.environ.pop(name, None)
+        chosen = {
+            "AWS_REGION": self.region,
+            "AWS_PROFILE": self.profile,
+            "AWS_ENDPOINT_URL": self.endpoint_url,
+            "AWS_ENDPOINT_URL_S3": self.endpoint_url,
+            "SLUICE_CATALOG_TABLE": self.settings.catalog_table,
+            "SLUICE_INDEX_TABLE": self.settings.index_table,
+        }
+        os.environ |= {name: value for name, value in chosen.items() if value}
 
     def client(self, service: str, **options: Any) -> Any:
         """A client of a service. The options are those of botocore's `Config`."""
@@ -72,6 +91,16 @@ class Account:
         from core.storage.session import Storage
 
         return Storage(StorageRoles(lambda: self.client("sts")), self.settings, self.session)
+
+
+@contextlib.contextmanager
+def environment_restored() -> Iterator[None]:
+    saved = dict(os.environ)
+    try:
+        yield
+    finally:
+        os.environ.clear()
+        os.environ |= saved
 
 
 REJECTED_KEYS = frozenset(

@@ -13,7 +13,7 @@ import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli import account
-from cli.commands import catalog, demo, doctor, explain, recipients, schemas, serve, shares, tables, tokens
+from cli.commands import catalog, demo, doctor, explain, index, recipients, schemas, serve, shares, tables, tokens
 from cli.errors import CommandError
 from cli.output import Output
 from core.catalog.errors import CatalogError
@@ -36,6 +36,7 @@ app.command(rich_help_panel=ADMIN)(recipients.revoke)
 app.add_typer(tokens.app, name="token", rich_help_panel=ADMIN)
 app.command(rich_help_panel=ADMIN)(doctor.doctor)
 app.command(rich_help_panel=ADMIN)(explain.explain)
+app.add_typer(index.app, name="index", rich_help_panel=ADMIN)
 
 
 def _print_version(wanted: bool) -> None:
@@ -66,6 +67,14 @@ def sluice(
         str | None,
         typer.Option(help="A profile of your AWS configuration. If not given: AWS_PROFILE.", rich_help_panel=ACCOUNT),
     ] = None,
+    index_table: Annotated[
+        str | None,
+        typer.Option(
+            "--index",
+            help="The indexes' DynamoDB table. If not given: SLUICE_INDEX_TABLE, or none.",
+            rich_help_panel=ACCOUNT,
+        ),
+    ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
     ] = False,
@@ -80,7 +89,7 @@ def sluice(
 
     Exit codes: 0 done, 1 failed, 2 wrong usage.
     """
-    context.obj = account.Account(catalog_table, region, endpoint_url, aws_profile)
+    context.obj = account.Account(catalog_table, region, endpoint_url, aws_profile, index_table)
 
 
 def run(arguments: Sequence[str]) -> int:

@@ -39,6 +39,9 @@ def explain(
     have no statistics of a column that the predicate asks for, or no part of the predicate can be used. Each part is
     shown with what it was used by, or why it was ignored; a hint that cannot be read is no error to a server either.
 
+    If the server would answer from an index, so does this: files of chunks that need not be read are **left out
+    unread**. It shows what was read of the index, and how long each step took.
+
     Example: sluice explain sales.retail.orders --where "day = '2025-01-31' AND amount > 100" --limit 1000
     """
     if version is not None and timestamp is not None:
@@ -53,7 +56,7 @@ def explain(
     query = QueryRequest(
         tuple(where or ()), json_predicate_hints=json_hint, limit_hint=limit, version=version, timestamp=timestamp
     )
-    with console(sys.stderr).status("Reading the log") as status:
+    with console(sys.stderr).status("Reading the table") as status:
         funnel = explain_query(account, shared, query, status.update)
     if output.as_json:
         output.document(document(shared.full_name, funnel))

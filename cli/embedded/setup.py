@@ -1,7 +1,7 @@
-"""What the functions need in the embedded AWS: a catalog, a bucket, and two identities with few rights.
+"""What the functions need in the embedded AWS: a catalog, an index, a bucket, and two identities with few rights.
 
-The functions run as `sluice-functions`, which reads the catalog, may assume `sluice-storage`, and no more; only
-that role reads the bucket. So what works here works with the same rights in a real account.
+The functions run as `sluice-functions`, which reads the catalog and the index, may assume `sluice-storage`, and no
+more; only that role reads the bucket. So what works here works with the same rights in a real account.
 """
 
 import contextlib
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CATALOG_TABLE = "sluice-catalog"
+INDEX_TABLE = "sluice-index"
 DATA_BUCKET = "sluice-data"
 FUNCTIONS_USER = "sluice-functions"
 STORAGE_ROLE = "sluice-storage"
@@ -32,6 +33,7 @@ NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 def set_up(aws: EmbeddedAws) -> dict[str, str]:
     """Create what is not there yet, and return the environment in which the functions run."""
     catalog_admin(aws).create_catalog()
+    _create_index(aws)
     s3 = s3_client(aws)
     with contextlib.suppress(
         s3.exceptions.BucketAlreadyOwnedByYou
@@ -75,11 +77,23 @@ def _environment(aws: EmbeddedAws, access_key_id: str, secret_access_key: str) -
         "AWS_ACCESS_KEY_ID": access_key_id,
         "AWS_SECRET_ACCESS_KEY": secret_access_key,
         "SLUICE_CATALOG_TABLE": CATALOG_TABLE,
+        "SLUICE_INDEX_TABLE": INDEX_TABLE,
         "SLUICE_STORAGE_ROLE_ARN": _arn("role", STORAGE_ROLE),
         "SLUICE_STORAGE_EXTERNAL_ID": "",
         "SLUICE_S3_ADDRESSING": "path",
         **NO_PROXY,
     }
+
+
+def _create_index(aws: EmbeddedAws) -> None:
+    dynamodb = cast("DynamoDBClient", _client(aws, "dynamodb"))
+    with contextlib.suppress(dynamodb.exceptions.ResourceInUseException):
+        dynamodb.create_table(
+            TableName=INDEX_TABLE,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+            BillingMode="PAY_PER_REQUEST",
+        )
 
 
 def _client(aws: EmbeddedAws, service: str, **arguments: Any) -> object:
@@ -91,9 +105,9 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
     """The user with a new access key. Kept state has a user already, with keys whose secrets nobody knows."""
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_user(UserName=FUNCTIONS_USER)
-    catalog = f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table/{CATALOG_TABLE}"
+    tables = [f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table/{name}" for name in (CATALOG_TABLE, INDEX_TABLE)]
     policy = _policy(
-        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], catalog),
+        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], *tables),
         _allow(["sts:AssumeRole"], _arn("role", STORAGE_ROLE)),
     )
     iam.put_user_policy(UserName=FUNCTIONS_USER, PolicyName=POLICY_NAME, PolicyDocument=policy)
@@ -120,8 +134,8 @@ def _arn(kind: str, name: str) -> str:
     return f"arn:aws:iam::{ACCOUNT_ID}:{kind}/{name}"
 
 
-def _allow(actions: list[str], resource: str) -> dict[str, object]:
-    return {"Effect": "Allow", "Action": actions, "Resource": resource}
+def _allow(actions: list[str], *resources: str) -> dict[str, object]:
+    return {"Effect": "Allow", "Action": actions, "Resource": resources}
 
 
 def _policy(*statements: Mapping[str, object]) -> str:

@@ -1,6 +1,7 @@
 """What becomes of each file of a snapshot in a query: left out, and by what; or kept, and how much is known of it.
 
-Files are judged by the code that answers queries, a batch at a time: what is told here is what a recipient gets.
+Files are judged by the code that answers queries, a batch at a time: what is told here is what a recipient gets. With
+an index, files of chunks that a query does not read are not looked at here either.
 """
 
 from collections import deque
@@ -10,6 +11,7 @@ from enum import IntEnum
 from itertools import compress, repeat
 
 from cli.explain.columns import AskedColumns
+from cli.explain.index import IndexUse
 from core.delta.snapshot import FileBatch, Snapshot
 from core.pruning.columns import Columns
 from core.pruning.compiler import Note
@@ -20,12 +22,14 @@ from core.sharing.selection import Selection
 
 
 class Fate(IntEnum):
-    """The verdicts of a predicate, and one more: a file is kept for want of knowledge."""
+    """The verdicts of a predicate, and two more: a file is not looked at, or kept for want of knowledge."""
 
     LEFT_OUT_BY_PARTITION = BY_PARTITION
     LEFT_OUT_BY_STATISTICS = 0
     EVERY_ROW_MATCHES = SOME | EVERY
     SOME_ROW_MAY_MATCH = SOME
+    LEFT_OUT_UNREAD = 16
+    """In a chunk of the index in which no file can match."""
     UNKNOWN = 8
     """Statistics are missing that the predicate asks for, or no part of it can be used."""
 
@@ -65,6 +69,9 @@ class Funnel:
     fates: Mapping[Fate, Count]
     limited: Count | None
     """What a limit leaves of the kept files."""
+    index: IndexUse | None = None
+    unused_index: int | None = None
+    """The version of an index that is there, if it is of no use to the query."""
 
     @property
     def kept(self) -> Count:
@@ -83,9 +90,12 @@ class Funnel:
 def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], None]) -> Funnel:
     """`progress` is told how many files have been looked at."""
     fates = {fate: Count() for fate in Fate}
-    batches = _counted(snapshot.batches(None), selection.predicate, fates, progress)
+    batches = _counted(snapshot.batches(selection.predicate), selection.predicate, fates, progress)
     limited = None if selection.limit is None else _limited(batches, selection)
     deque(batches, maxlen=0)  # those that a limit does not come to
+    seen = sum(fates.values(), Count())
+    unread = snapshot.num_files - seen.files
+    fates[Fate.LEFT_OUT_UNREAD] = Count(unread, snapshot.size - seen.bytes, files_without_row_count=unread)
     return Funnel(snapshot.version, selection.predicate.notes if selection.predicate else (), fates, limited)
 
 

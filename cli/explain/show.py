@@ -1,9 +1,10 @@
-"""What became of the files, for a person: a bar for each group of them, and a line for each part of the predicate.
+"""What became of the files, for a person: a bar for each group of them, and a line for each part of the predicate; and
+if an index was used, what was read of it and how long that took.
 
 For a script, the same as one JSON document, with exact numbers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rich.bar import Bar
@@ -12,12 +13,14 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.explain.funnel import Count, Fate, Funnel
+from cli.explain.index import IndexUse, Stage
 from core.pruning.compiler import Note
 
 BAR_WIDTH = 20
 BAR_STEPS = 8 * BAR_WIDTH  # a character shows eighths
 # In the order in which a query meets them: where one bar ends, the next begins.
 LEFT_OUT = {
+    Fate.LEFT_OUT_UNREAD: "left out unread",
     Fate.LEFT_OUT_BY_PARTITION: "left out by partition",
     Fate.LEFT_OUT_BY_STATISTICS: "left out by statistics",
 }
@@ -34,6 +37,7 @@ def document(table: str, funnel: Funnel) -> dict[str, Any]:
         "table": table,
         "version": funnel.version,
         "total": _numbers(total),
+        "leftOutUnread": _numbers(fates[Fate.LEFT_OUT_UNREAD]),
         "leftOutByPartition": _numbers(fates[Fate.LEFT_OUT_BY_PARTITION]),
         "leftOutByStatistics": _numbers(fates[Fate.LEFT_OUT_BY_STATISTICS]),
         "kept": _numbers(funnel.kept),
@@ -45,6 +49,22 @@ def document(table: str, funnel: Funnel) -> dict[str, Any]:
         "predicate": [
             {"part": note.text, "usedBy": note.used_by, "ignoredBecause": note.ignored_because} for note in funnel.parts
         ],
+        "index": funnel.index and _index_numbers(funnel.index),
+        "unusedIndexVersion": funnel.unused_index,
+    }
+
+
+def _index_numbers(index: IndexUse) -> dict[str, Any]:
+    return {
+        "version": index.version,
+        "chunks": index.chunks,
+        "chunksRead": index.chunks_read,
+        "files": index.files,
+        "filesRead": index.files_read,
+        "requests": index.requests,
+        "items": index.items,
+        "bytes": index.content_bytes,
+        "milliseconds": {stage.name.lower(): round(seconds * 1000, 3) for stage, seconds in index.seconds.items()},
     }
 
 
@@ -63,25 +83,25 @@ def picture(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
     if funnel.parts:
         yield ""
         yield _parts(funnel.parts)
+    if funnel.index:
+        yield ""
+        yield from _index_picture(funnel.index)
     yield f"\n{_summary(funnel.total, funnel.listed)}"
     if advice := _advice(funnel):
         yield f"→ {advice}"
+    if funnel.unused_index is not None:
+        yield f"→ The index, of version {funnel.unused_index}, is of no use. `sluice index {table}` builds another."
 
 
 def _bars(funnel: Funnel) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(no_wrap=True)
-    table.add_column(no_wrap=True)
-    for heading in ("FILES", "BYTES", "ROWS"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table_of_bars("FILES", "BYTES", "ROWS")
     total = funnel.total.files
 
     def add(label: str, count: Count, begin: int, color: str, *, bold: bool = False) -> int:
         if not count.files:
             table.add_row(label, "", "0", style="dim")
             return begin
-        visible = max(count.files, total / BAR_STEPS)
-        bar = Bar(total, begin, begin + visible, width=BAR_WIDTH, color=color)
+        bar = _bar(total, begin, begin + count.files, color)
         rows = f"{'≥ ' if count.files_without_row_count else ''}{count.rows:,}"
         table.add_row(label, bar, f"{count.files:,}", decimal(count.bytes), rows, style="bold" if bold else "")
         return begin + count.files
@@ -90,6 +110,8 @@ def _bars(funnel: Funnel) -> Table:
     place = 0
     if funnel.parts:
         for fate, label in LEFT_OUT.items():
+            if fate is Fate.LEFT_OUT_UNREAD and funnel.index is None:
+                continue
             place = add(label, funnel.fates[fate], place, "green")
         add("kept", funnel.kept, place, "cyan", bold=True)
         begin = place
@@ -98,6 +120,43 @@ def _bars(funnel: Funnel) -> Table:
     if funnel.limited is not None:
         add("listed up to the limit", funnel.limited, place, "cyan", bold=True)
     return table
+
+
+def _index_picture(index: IndexUse) -> Iterator[str | Table]:
+    yield f"From the index of version {index.version}: {index.requests} requests, {decimal(index.content_bytes)}"
+    table = _table_of_bars("CHUNKS", "FILES")
+    whole, read = _bar(index.chunks, 0, index.chunks), _bar(index.chunks, 0, index.chunks_read, "cyan")
+    table.add_row("all", whole, f"{index.chunks:,}", f"{index.files:,}", style="bold")
+    table.add_row("read", read, f"{index.chunks_read:,}", f"{index.files_read:,}")
+    yield table
+    yield ""
+    yield _times(index.seconds)
+
+
+def _times(seconds: Mapping[Stage, float]) -> Table:
+    table = _table_of_bars("MS")
+    begin, total = 0.0, sum(seconds.values())
+    for stage, taken in seconds.items():
+        table.add_row(stage, _bar(total, begin, begin + taken, "magenta"), f"{taken * 1000:.1f}")
+        begin += taken
+    table.add_row("all", _bar(total, 0, total), f"{total * 1000:.1f}", style="bold")
+    return table
+
+
+def _table_of_bars(*headings: str) -> Table:
+    """A label, a bar, and numbers."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    for heading in headings:
+        table.add_column(heading, justify="right", no_wrap=True)
+    return table
+
+
+def _bar(total: float, begin: float, end: float, color: str = "default") -> Bar:
+    """Whatever is not nothing can be seen."""
+    visible = max(end, begin + total / BAR_STEPS) if end > begin else end
+    return Bar(total, begin, visible, width=BAR_WIDTH, color=color)
 
 
 def _parts(notes: tuple[Note, ...]) -> Table:

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from cli.account import Account
+from cli.account import Account, environment_restored
 from cli.apply import apply_file
 from cli.documents import profile_document
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
@@ -83,7 +83,7 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
     """Serves inside the block. `on_progress` hears what is being done while it starts."""
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(bind(options.host, options.port))
-        stack.enter_context(_environment_restored())
+        stack.enter_context(environment_restored())
         os.environ |= {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_LOG_LEVEL": options.log_level}
         aws = None
         if options.account:
@@ -144,17 +144,7 @@ def _refuse_other_buckets(shares: SharesFile) -> None:
 def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
     if account.session.get_credentials() is None:
         raise NoCredentialsError
-    if account.profile:  # else keys in the environment would win over it for the functions, but not for the commands
-        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"):
-            os.environ.pop(name, None)
-    chosen = {
-        "AWS_REGION": account.region,
-        "AWS_PROFILE": account.profile,
-        "AWS_ENDPOINT_URL": account.endpoint_url,
-        "AWS_ENDPOINT_URL_S3": account.endpoint_url,
-        "SLUICE_CATALOG_TABLE": account.settings.catalog_table,
-    }
-    os.environ |= {name: value for name, value in chosen.items() if value}
+    account.export()
     admin = account.admin()
     if shares:
         apply_file(shares, admin)
@@ -177,16 +167,6 @@ def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Ite
         # If it fails, the token still expires; a command that is ending has nothing better to do about it.
         with contextlib.suppress(CatalogError, BotoCoreError, ClientError):
             admin.revoke_token(RECIPIENT, token.id)
-
-
-@contextlib.contextmanager
-def _environment_restored() -> Iterator[None]:
-    saved = dict(os.environ)
-    try:
-        yield
-    finally:
-        os.environ.clear()
-        os.environ |= saved
 
 
 def _log_to_stderr(level: str) -> None:

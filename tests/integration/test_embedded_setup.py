@@ -64,6 +64,16 @@ def test_the_functions_read_the_catalog_and_cannot_change_it(functions):
     assert error_code(dynamodb.list_tables) in DENIED
 
 
+def test_the_functions_read_the_index_and_only_its_owner_builds_it(aws, functions):
+    reader, owner = client("dynamodb", functions), client("dynamodb", owner_environment(aws))
+    table, key = functions["SLUICE_INDEX_TABLE"], {"pk": {"S": "x"}, "sk": {"S": "y"}}
+    assert error_code(reader.put_item, TableName=table, Item=key) in DENIED
+    assert error_code(reader.scan, TableName=table) in DENIED
+    owner.put_item(TableName=table, Item=key)
+    assert reader.batch_get_item(RequestItems={table: {"Keys": [key]}})["Responses"][table] == [key]
+    assert owner_environment(aws)["SLUICE_INDEX_TABLE"] == table
+
+
 def test_the_functions_reach_the_data_only_through_the_storage_role(aws, functions):
     s3_client(aws).put_object(Bucket=DATA_BUCKET, Key="setup/file", Body=b"content")
     assert error_code(client("s3", functions).get_object, Bucket=DATA_BUCKET, Key="setup/file") in DENIED

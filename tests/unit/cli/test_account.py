@@ -1,9 +1,11 @@
 """The account in the environment, and its failures in one sentence."""
 
+import os
+
 import pytest
 from botocore import exceptions
 
-from cli.account import Account, explain
+from cli.account import Account, environment_restored, explain
 from cli.main import run
 
 
@@ -78,12 +80,32 @@ def test_options_win_over_the_environment(bare_environment):
     bare_environment.setenv("AWS_REGION", "eu-west-1")
     bare_environment.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example")
     bare_environment.setenv("SLUICE_CATALOG_TABLE", "theirs")
+    bare_environment.setenv("SLUICE_INDEX_TABLE", "their-index")
 
-    given = Account(catalog="mine", region_option="eu-west-3", endpoint_url="http://aws.example").settings
+    options = {"region_option": "eu-west-3", "endpoint_url": "http://aws.example", "index": "my-index"}
+    given = Account(catalog="mine", **options).settings
     found = Account().settings
 
     assert (given.catalog_table, given.region, given.s3_endpoint_url) == ("mine", "eu-west-3", "http://aws.example")
     assert (found.catalog_table, found.region, found.s3_endpoint_url) == ("theirs", "eu-west-1", "http://s3.example")
+
+    assert (given.index_table, found.index_table) == ("my-index", "their-index")
+
+
+def test_what_is_chosen_can_be_made_that_of_the_process(bare_environment):
+    bare_environment.setenv("AWS_ACCESS_KEY_ID", "of another account")
+    bare_environment.setenv("SLUICE_INDEX_TABLE", "their-index")
+    before = dict(os.environ)
+
+    with environment_restored():
+        Account(region_option="eu-west-3", endpoint_url="http://aws.example", profile="prod").export()
+        exported = dict(os.environ)
+
+    assert "AWS_ACCESS_KEY_ID" not in exported
+    assert (exported["AWS_PROFILE"], exported["AWS_REGION"]) == ("prod", "eu-west-3")
+    assert exported["AWS_ENDPOINT_URL"] == exported["AWS_ENDPOINT_URL_S3"] == "http://aws.example"
+    assert (exported["SLUICE_CATALOG_TABLE"], exported["SLUICE_INDEX_TABLE"]) == ("sluice-catalog", "their-index")
+    assert dict(os.environ) == before
 
 
 def test_the_region_may_come_from_the_aws_configuration(bare_environment, tmp_path):

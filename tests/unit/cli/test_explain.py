@@ -1,10 +1,14 @@
 """`sluice explain` as a provider or a script runs it."""
 
 import json
+import re
+from hashlib import sha512
 
 import pytest
 
 from cli.account import Account
+from core.index import build, store
+from pipeline.storage import _storage
 from tests.unit.delta import builder
 
 TABLE = "sales.retail.orders"
@@ -84,6 +88,7 @@ def test_a_script_gets_the_same_in_exact_numbers(explain):
         "table": TABLE,
         "version": 1,
         "total": numbers(5),
+        "leftOutUnread": numbers(0),
         "leftOutByPartition": numbers(1),
         "leftOutByStatistics": numbers(1),
         "kept": numbers(3),
@@ -96,6 +101,8 @@ def test_a_script_gets_the_same_in_exact_numbers(explain):
             {"part": "id < 15", "usedBy": "statistics", "ignoredBecause": None},
             {"part": "p = 'a'", "usedBy": "partition values", "ignoredBecause": None},
         ],
+        "index": None,
+        "unusedIndexVersion": None,
     }
 
 
@@ -175,3 +182,109 @@ def test_without_a_storage_role_it_says_where_to_set_one(explain, monkeypatch):
     result = explain()
     assert result.code == 1
     assert "set SLUICE_STORAGE_ROLE_ARN" in result.err
+
+
+@pytest.fixture
+def indexed(explain, sluice, monkeypatch):
+    """The table's index, in chunks of a few files each."""
+    _storage.cache_clear()  # of an earlier test's account
+    monkeypatch.setattr(build, "CONTENT_BYTES", 4000)
+    monkeypatch.setenv("SLUICE_INDEX_TABLE", "the-index")
+    Account().client("dynamodb").create_table(
+        TableName="the-index",
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    put(2, *map(incompressible, range(100, 200)))
+    assert sluice("index", TABLE).code == 0
+    return explain
+
+
+def incompressible(number: int) -> builder.Action:
+    action = file(number, "c", 10 * number)
+    action["add"]["path"] = f"{number}-{sha512(bytes([number])).hexdigest()}.parquet"
+    return action
+
+
+def put(version: int, *actions: builder.Action) -> None:
+    key = f"orders/{builder.name(version)}"
+    Account().client("s3").put_object(Bucket="warehouse", Key=key, Body=builder.commit(*actions))
+
+
+def test_with_an_index_only_the_chunks_that_may_match_are_read(indexed, monkeypatch):
+    told = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    monkeypatch.delenv("SLUICE_INDEX_TABLE")
+    without = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+
+    index = told["index"]
+    assert (index["version"], index["files"]) == (2, 105)
+    assert 0 < index["chunksRead"] < index["chunks"]
+    assert told["leftOutUnread"]["files"] == 105 - index["filesRead"] > 0
+    assert set(index["milliseconds"]) == {"root", "log", "zones", "chunks", "files"}
+    assert all(milliseconds >= 0 for milliseconds in index["milliseconds"].values())
+    for group in ("kept", "everyRowMatches", "someRowMayMatch", "listed", "saved"):
+        assert told[group] == without[group]
+    assert {name: told["total"][name] for name in ("files", "bytes")} == {"files": 105, "bytes": 105_000_000}
+    assert without["index"] is None
+
+
+def test_a_cold_query_of_a_few_files_takes_three_requests_and_one_more_for_newer_commits(indexed):
+    assert indexed("--where", "id = 1055", "--output", "json").json["index"]["requests"] == 3
+    put(3, builder.remove(incompressible(100)["add"]["path"]), file(7, "c", 0))
+    told = indexed("--where", "id = 1055", "--output", "json").json
+    assert told["index"]["requests"] == 4
+    assert (told["version"], told["index"]["version"], told["total"]["files"]) == (3, 2, 105)
+
+
+def test_without_a_predicate_all_chunks_are_read(indexed):
+    told = indexed("--output", "json").json
+    assert told["index"]["chunksRead"] == told["index"]["chunks"]
+    assert told["leftOutUnread"]["files"] == 0
+    assert told["total"]["rows"] == 1050
+
+
+def test_a_limit_ends_reading_but_not_counting(indexed, monkeypatch):
+    monkeypatch.setattr(store, "CHUNKS_PER_GET", 1)
+    told = indexed("--where", "p = 'c'", "--limit", "10", "--output", "json").json
+    assert told["index"]["chunksRead"] <= 2 < told["index"]["chunks"]
+    assert (told["kept"]["files"], told["listed"]["files"]) == (100, 1)
+
+
+def test_a_person_sees_the_chunks_and_the_time_of_each_step(indexed):
+    lines = [line.rstrip() for line in indexed("--where", "p = 'c' AND id < 1015").out.splitlines()]
+
+    (unread,) = (line for line in lines if line.startswith("left out unread"))
+    assert "≥ 0" in unread
+    begin = next(number for number, line in enumerate(lines) if line.startswith("From the index of version 2: 3 req"))
+    labels = [re.split(r"  | [█▉▊▋▌▍▎▏▐▕]", line)[0] for line in lines[begin + 1 :]]
+    assert labels[:4] == ["", "all", "read", ""]
+    assert labels[5:11] == ["head and root", "newer commits", "zones", "chunks fetched", "files pruned", "all"]
+
+
+def test_an_older_version_is_explained_from_the_log(indexed):
+    told = indexed("--version", "1", "--output", "json").json
+    assert (told["index"], told["unusedIndexVersion"], told["total"]["files"]) == (None, None, 5)
+
+
+def test_an_index_that_the_server_would_not_take_is_told_and_not_used(indexed):
+    put(2, file(1, "c", 0))  # another log
+
+    told, shown = indexed("--where", "id = 1055", "--output", "json").json, indexed("--where", "id = 1055")
+
+    assert (told["index"], told["unusedIndexVersion"], told["total"]["files"]) == (None, 2, 5)
+    assert f"`sluice index {TABLE}` builds another" in shown.out
+
+
+def test_an_index_that_fails_on_the_way_is_told_and_the_files_are_the_same(indexed, caplog):
+    dynamodb = Account().client("dynamodb")
+    items = dynamodb.scan(TableName="the-index")["Items"]
+    for item in items:
+        if "#C" in item["pk"]["S"]:
+            dynamodb.delete_item(TableName="the-index", Key={name: item[name] for name in ("pk", "sk")})
+
+    told = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+
+    assert (told["index"], told["unusedIndexVersion"]) == (None, 2)
+    assert (told["kept"]["files"], told["total"]["files"]) == (2, 105)
+    assert "An index cannot be used" in caplog.text

@@ -29,8 +29,9 @@ def ranged(low: int, high: int, *, nulls: int = 0, rows: int = 10) -> dict[str, 
 
 
 def snapshot(*batches: list[Add]) -> Snapshot:
-    files = sum(map(len, batches))
-    return Snapshot(7, 0, Protocol(1, 2), METADATA, files, 0, 0, lambda _: map(AddBatch.of, batches), "", "")
+    files = [file for batch in batches for file in batch]
+    size = sum(file.size for file in files)
+    return Snapshot(7, 0, Protocol(1, 2), METADATA, len(files), size, 0, lambda _: map(AddBatch.of, batches), "", "")
 
 
 def funnel(of: Snapshot, *where: str, limit: int | None = None) -> Funnel:
@@ -54,6 +55,7 @@ def test_each_file_is_counted_where_it_leaves_the_query():
 
     assert found.version == 7
     assert found.fates == {
+        Fate.LEFT_OUT_UNREAD: Count(),
         Fate.LEFT_OUT_BY_PARTITION: Count(1, 1, 10),
         Fate.LEFT_OUT_BY_STATISTICS: Count(1, 20, 10),
         Fate.EVERY_ROW_MATCHES: Count(1, 300, 10),

@@ -1,0 +1,138 @@
+"""What a query takes of an index: the code that answers does it, with a watch on each of its steps.
+
+The watch begins with nothing known of the table, as a function does after a cold start.
+"""
+
+import contextlib
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from core.delta.snapshot import Snapshot
+from core.index.checkpoint import IndexedCheckpoint
+from core.index.reader import TableIndexes
+from core.index.root import ChunkInfo
+from core.index.store import IndexStore
+from core.pruning.predicate import Predicate
+from core.sharing.call import Observed
+from core.sharing.selection import Selection
+
+
+class Stage(StrEnum):
+    """In the order of a query."""
+
+    ROOT = "head and root"
+    LOG = "newer commits"
+    """The log is looked at, and what was committed since the index is laid over it."""
+    ZONES = "zones"
+    CHUNKS = "chunks fetched"
+    FILES = "files pruned"
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUse:
+    version: int
+    chunks: int
+    chunks_read: int
+    files: int
+    """In all chunks: those of newer commits are not among them."""
+    files_read: int
+    requests: int
+    items: int
+    content_bytes: int
+    seconds: Mapping[Stage, float]
+
+
+@dataclass(slots=True)
+class Watch:
+    """How long each stage takes by itself: one that is within another does not count for both."""
+
+    now: Callable[[], float] = time.perf_counter
+    seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
+    chunks_read: list[ChunkInfo] = field(default_factory=list)
+    _stage: Stage | None = None
+    _since: float = 0.0
+
+    @contextlib.contextmanager
+    def on(self, stage: Stage) -> Iterator[None]:
+        outer = self._switch(stage)
+        try:
+            yield
+        finally:
+            self._switch(outer)
+
+    def _switch(self, stage: Stage | None) -> Stage | None:
+        now, before = self.now(), self._stage
+        if before is not None:
+            self.seconds[before] += now - self._since
+        self._stage, self._since = stage, now
+        return before
+
+
+@dataclass(frozen=True)
+class WatchedCheckpoint(IndexedCheckpoint):
+    watch: Watch
+
+    def chunks(self, predicate: Predicate | None = None) -> list[ChunkInfo]:
+        with self.watch.on(Stage.ZONES):
+            return super().chunks(predicate)
+
+    def read(self, chunks: Collection[ChunkInfo]) -> Iterator[bytes]:
+        contents = super().read(chunks)
+        for chunk in chunks:
+            with self.watch.on(Stage.CHUNKS):
+                content = next(contents)
+            self.watch.chunks_read.append(chunk)
+            yield content
+
+
+class WatchedIndexes:
+    """Stands in the place of the server's own."""
+
+    def __init__(self, store: IndexStore, watch: Watch) -> None:
+        self._store = store
+        self._indexes = TableIndexes(store)
+        self._watch = watch
+        self._found: WatchedCheckpoint | None = None
+        self._failed = False
+
+    def latest(self, location_uri: str) -> WatchedCheckpoint | None:
+        with self._watch.on(Stage.ROOT):
+            found = self._indexes.latest(location_uri)
+        if found is None:
+            return None
+        self._found = WatchedCheckpoint(found.store, found.table, found.build, found.root, self._watch)
+        return self._found
+
+    def distrust(self, location_uri: str) -> None:
+        self._indexes.distrust(location_uri)
+        self._failed = True
+
+    @property
+    def version(self) -> int | None:
+        """Of the index that is there, of use or not."""
+        return self._found.version if self._found else None
+
+    def use(self, snapshot: Snapshot, selection: Selection) -> IndexUse | None:
+        """Does what a query does, up to its lines. None if it does without the index."""
+        index, traffic = self._found, self._store.traffic
+        if index is None or index.build not in snapshot.origin:
+            return None
+        with self._watch.on(Stage.FILES):
+            deque(selection.kept(snapshot.batches(selection.predicate), Observed()), maxlen=0)
+        if self._failed:
+            return None
+        read = self._watch.chunks_read
+        return IndexUse(
+            version=index.version,
+            chunks=len(index.root.chunks),
+            chunks_read=len(read),
+            files=index.totals.num_files,
+            files_read=sum(chunk.files for chunk in read),
+            requests=traffic.requests,
+            items=traffic.items,
+            content_bytes=traffic.content_bytes,
+            seconds=dict(self._watch.seconds),
+        )

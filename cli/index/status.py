@@ -1,0 +1,106 @@
+"""What is known of each table's index, beside what its log says now."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from rich.filesize import decimal
+
+from cli.account import Account
+from cli.documents import timestamp
+from cli.errors import CommandError
+from cli.index.build import index_table, index_table_found
+from cli.reading import reading
+from core.catalog.model import Table
+from core.delta.tables import DeltaTables
+from core.index.items import table_of
+from core.index.store import Head
+from core.sharing.tables import SharedTables
+from core.storage.location import S3Location
+from pipeline.small import IndexTable
+
+COLUMNS = {
+    "table": "TABLE",
+    "index": "INDEX",
+    "log": "LOG",
+    "lag": "LAG",
+    "files": "FILES",
+    "chunks": "CHUNKS",
+    "size": "SIZE",
+    "age": "AGE",
+    "built": "BUILT IN",
+}
+UNITS = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+
+
+@dataclass(frozen=True, slots=True)
+class IndexStatus:
+    table: str
+    head: Head | None = None
+    log_version: int | None = None
+    error: str | None = None
+
+    @property
+    def lag(self) -> int | None:
+        """In commits. Less than none: the table was made anew since, and its index is of no use."""
+        return None if self.head is None or self.log_version is None else self.log_version - self.head.version
+
+    def document(self) -> dict[str, Any]:
+        head = self.head
+        return {
+            "table": self.table,
+            "logVersion": self.log_version,
+            "lag": self.lag,
+            "index": head
+            and {
+                "version": head.version,
+                "files": head.files,
+                "chunks": head.chunks,
+                "bytes": head.content_bytes,
+                "builtAt": timestamp(int(head.built_at)),
+                "seconds": head.seconds,
+            },
+            "error": self.error,
+        }
+
+    def row(self, now: float) -> Mapping[str, str | None]:
+        head = self.head
+        known: dict[str, str | None] = dict.fromkeys(COLUMNS)
+        known |= {"table": self.table, "index": "none", "log": "unreadable"}
+        if self.log_version is not None:
+            known["log"] = str(self.log_version)
+        if head is not None:
+            known |= {
+                "index": str(head.version),
+                "lag": None if self.lag is None else str(self.lag),
+                "files": f"{head.files:,}",
+                "chunks": f"{head.chunks:,}",
+                "size": decimal(head.content_bytes),
+                "age": duration(now - head.built_at),
+                "built": f"{head.seconds:.1f} s",
+            }
+        return known
+
+
+def statuses(account: Account, tables: Iterable[Table]) -> Iterator[IndexStatus]:
+    indexes = index_table(account)
+    shared = SharedTables(account.storage(), DeltaTables())
+    for table in tables:
+        with index_table_found():
+            status = _status(indexes, shared, table)
+        yield status
+
+
+def _status(indexes: IndexTable, shared: SharedTables, table: Table) -> IndexStatus:
+    head = None
+    try:
+        with reading(table):
+            head = indexes.live(table_of(S3Location.parse(table.location).uri))
+            return IndexStatus(table.full_name, head, shared.version(table, None))
+    except CommandError as error:
+        return IndexStatus(table.full_name, head, error=error.message)
+
+
+def duration(seconds: float) -> str:
+    """In the largest unit that it has two of."""
+    return next(f"{int(seconds // size)} {unit}" for unit, size in UNITS.items() if seconds >= 2 * size or unit == "s")

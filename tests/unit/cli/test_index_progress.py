@@ -1,0 +1,68 @@
+"""How far a build has come, in a terminal and elsewhere."""
+
+import threading
+from io import StringIO
+
+import pytest
+
+from cli.index.progress import reported
+
+TABLE = "sales.retail.orders"
+
+
+class Terminal(StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+class Pipe(StringIO):
+    """Tells when something has been written, and keeps the writer until that was looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written, self.looked_at = threading.Event(), threading.Event()
+
+    def flush(self) -> None:
+        self.written.set()
+        assert self.looked_at.wait(10)
+
+    def next_line(self) -> str:
+        assert self.written.wait(10)
+        line = self.getvalue().splitlines()[-1]
+        self.written.clear()
+        self.looked_at.set()
+        return line
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "line"),
+    [(0, None, "packing"), (1500, None, "packing, 1,500"), (1500, 4000, "packing, 1,500 of 4,000")],
+)
+def test_elsewhere_a_line_is_written_every_few_seconds_even_if_nothing_is_heard(done, total, line):
+    pipe = Pipe()
+    with reported(TABLE, pipe, line_seconds=0.01) as report:
+        report("packing", done, total)
+        pipe.next_line()  # it may have begun before the report
+        assert pipe.next_line() == f"{TABLE}: {line}"
+
+
+def test_a_build_that_is_quick_says_nothing():
+    stream = StringIO()
+    with reported(TABLE, stream) as report:
+        report("packing", 0, None)
+    assert stream.getvalue() == ""
+
+
+@pytest.mark.parametrize("total", [None, 4000])
+def test_a_terminal_has_a_bar_with_what_is_being_done(monkeypatch, total):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "120")
+    stream = Terminal()
+
+    with reported(TABLE, stream) as report:
+        report("reading the log", 0, None)
+        report("writing", 1500, total)
+
+    shown = stream.getvalue()
+    assert f"{TABLE}: writing" in shown
+    assert ("1,500 of 4,000" in shown) == (total is not None)
