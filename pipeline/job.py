@@ -19,6 +19,8 @@ from core.index.build import TooLargeFileError
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter, WriteFailedError
 from core.settings import Settings
+from core.storage.location import InvalidLocationError
+from core.storage.roles import NoStorageRoleError
 from pipeline.connection import dynamodb
 from pipeline.costs import build_cost, query_costs
 from pipeline.indexing import Indexer, Outcome
@@ -28,7 +30,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LINE_SECONDS = 5
-FAILURES = (SharingError, WriteFailedError, TooLargeFileError, ClientError, BotoCoreError)
+# What is wrong with one table does not keep the others from theirs.
+FAILURES = (
+    *(SharingError, InvalidLocationError, NoStorageRoleError),
+    *(WriteFailedError, TooLargeFileError, ClientError, BotoCoreError),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,7 +67,7 @@ def tables_to_index(catalog: CatalogAdmin, names: set[str], *, every: bool) -> l
     for share in catalog.shares():
         for table in catalog.tables(share.name):
             if every or table.full_name in names:
-                found.setdefault(table.location, table)
+                found.setdefault(table.location.rstrip("/"), table)
                 names.discard(table.full_name)
     if names and not every:
         raise SystemExit(f"There is no such table: {', '.join(sorted(names))}")

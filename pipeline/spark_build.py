@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 # Of a checkpoint, for each task that packs: some 60,000 files.
 BYTES_PER_TASK = 12 * 1024 * 1024
 SAMPLE_FILES = 2_000
+PARTITIONS_PER_TASK = 4
 FOOTERS_PER_TASK = 10_000
 HEARTBEAT_SECONDS = 30
 POLL_SECONDS = 0.5
@@ -63,7 +64,7 @@ def build_with_spark(
 ) -> tuple[Head, int]:
     """The head that is now live, and the units that workers wrote."""
     parallelism = max(spark.sparkContext.defaultParallelism, 1)
-    with live_files(spark, storage) as (top, files), _watched(spark, build, progress):
+    with _watched(spark, build, progress) as doing, live_files(spark, storage) as (top, files):
         fields = indexed_fields(top.metadata)
         tasks = max(sum(part.size for part in top.segment.checkpoint) // BYTES_PER_TASK, parallelism)
         packing = Packing(
@@ -74,10 +75,12 @@ def build_with_spark(
             Footers.of(storage, top.metadata, fields, FOOTERS_PER_TASK) if footers else None,
             units_per_second / parallelism if units_per_second else None,
         )
-        ordered = _in_order(files, _sort_keys(fields, _clustering(files, fields)), tasks)
+        ordered = _in_order(files, fields, tasks)
         chunks = ordered.mapInArrow(packing.chunks, from_arrow_schema(CHUNK)).persist(StorageLevel.DISK_ONLY)
         try:
+            doing("sorting and packing")
             written = chunks.drop("entries").collect()
+            doing("writing keys")
             totals = Totals(
                 sum(row.files for row in written),
                 int(sum(row.file_bytes for row in written)),
@@ -105,30 +108,38 @@ def _write_keys(chunks: "DataFrame", packing: Packing, buckets: int) -> int:
     return sum(row.units for row in written.collect())
 
 
-def _clustering(files: "DataFrame", fields: Sequence[Field]) -> Field | None:
+def _in_order(files: "DataFrame", fields: Sequence[Field], tasks: int) -> "DataFrame":
+    """Sorted, in as many ranges as there are tasks.
+
+    Keys are columns for a while: a sort would work them out anew whenever it compares two rows.
+    """
     sample = files.limit(SAMPLE_FILES).select("partitionValues", "stats").collect()
-    if not sample:
-        return None
+    columns = FileColumns([row.partitionValues for row in sample], [row.stats for row in sample])
     usable = [field for field in fields if field.type.name in SORTED_AS]
-    return clustering_field(usable, FileColumns([row.partitionValues for row in sample], [row.stats for row in sample]))
-
-
-def _sort_keys(fields: Sequence[Field], clustering: Field | None) -> "list[Column]":
-    keys = [_typed(col("partitionValues")[field.path[0]], field) for field in fields if field.in_partitions]
-    if clustering is not None:
-        path = "".join(f"['{name}']" for name in ("minValues", *clustering.path))
-        if "'" not in "".join(clustering.path):
-            keys.append(_typed(expr(f'get_json_object(stats, "${path}")'), clustering))
-    return keys
-
-
-def _in_order(files: "DataFrame", keys: "Sequence[Column]", tasks: int) -> "DataFrame":
-    """Keys are columns for a while: a sort works out an expression anew whenever it compares two rows."""
-    names = [f"key {number}" for number in range(len(keys))]
-    if not keys:
+    clustering = clustering_field(usable, columns) if sample else None
+    partitions = [field for field in fields if field.in_partitions]
+    ranged = {f"key {number}": _partition_key(field) for number, field in enumerate(partitions)}
+    sorted_by = dict(ranged)
+    if clustering is not None and "'" not in "".join(clustering.path):
+        sorted_by["key"] = _minimum_key(clustering)
+    # Spark goes through all keys once more to find the ranges: the dear one is left out if the others will do.
+    values = {tuple(sorted(row.partitionValues.items())) for row in sample}
+    if len(values) < PARTITIONS_PER_TASK * tasks:
+        ranged = sorted_by
+    if not ranged:
         return files.repartition(tasks)
-    with_keys = files.select("*", *(key.alias(name) for key, name in zip(keys, names, strict=True)))
-    return with_keys.repartitionByRange(tasks, *names).sortWithinPartitions(*names).drop(*names)
+    in_ranges = files.withColumns(ranged).repartitionByRange(tasks, *ranged)
+    rest = {name: key for name, key in sorted_by.items() if name not in ranged}
+    return in_ranges.withColumns(rest).sortWithinPartitions(*sorted_by).drop(*sorted_by)
+
+
+def _partition_key(field: Field) -> "Column":
+    return _typed(col("partitionValues")[field.path[0]], field)
+
+
+def _minimum_key(field: Field) -> "Column":
+    path = "".join(f"['{name}']" for name in ("minValues", *field.path))
+    return _typed(expr(f'get_json_object(stats, "${path}")'), field)
 
 
 def _typed(value: "Column", field: Field) -> "Column":
@@ -136,18 +147,18 @@ def _typed(value: "Column", field: Field) -> "Column":
 
 
 @contextmanager
-def _watched(spark: "SparkSession", build: Build, progress: Progress) -> Iterator[None]:
-    """Tells how far Spark has come, and that the build is alive."""
-    done = threading.Event()
+def _watched(spark: "SparkSession", build: Build, progress: Progress) -> Iterator[Callable[[str], None]]:
+    """Tells how far Spark has come with what it is doing, and that the build is alive."""
+    done, doing = threading.Event(), ["reading the log"]
 
     def watch() -> None:
         tracker = spark.sparkContext.statusTracker()
         seen_at = time.monotonic()
         while not done.wait(POLL_SECONDS):
-            for stage in tracker.getActiveStageIds():
-                info = tracker.getStageInfo(stage)
-                if info:
-                    progress(f"stage {stage}", info.numCompletedTasks, info.numTasks)
+            stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
+            if stages:
+                tasks = sum(stage.numTasks for stage in stages)
+                progress(doing[-1], sum(stage.numCompletedTasks for stage in stages), tasks)
             if time.monotonic() - seen_at > HEARTBEAT_SECONDS:
                 build.begin()
                 seen_at = time.monotonic()
@@ -155,7 +166,7 @@ def _watched(spark: "SparkSession", build: Build, progress: Progress) -> Iterato
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield
+        yield doing.append
     finally:
         done.set()
         watcher.join()

@@ -30,7 +30,10 @@ ENOUGH = 0.85
 
 
 class TooLargeFileError(Exception):
-    """A single file's entry in the log is larger than an item of DynamoDB may be."""
+    """A single file's entry in the log is larger than an item of DynamoDB may be: such a table has no index."""
+
+    def __init__(self) -> None:
+        super().__init__("What the log says of one file is more than an item of DynamoDB may hold.")
 
 
 class PackedChunk(NamedTuple):

@@ -26,8 +26,8 @@ from core.pruning.columns import ABSENT, Absent, Columns, JsonValue
 from core.pruning.schema import Field
 
 LENGTH_BYTES = 4
-# Of the JSON columns: the next levels take twice as long to save a twentieth.
-LEVEL = 3
+# Of the JSON columns: the next levels take half as long again, to save a twentieth.
+LEVEL = 1
 COMPRESSION = "zstd(1)"
 # In the place of a partition value that the log does not have. Values are texts or null.
 NO_VALUE = 0

@@ -90,6 +90,8 @@ class IndexStore:
                 request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
         if not parts:
             raise UnusableIndexError("its root is missing")
+        self.traffic.items += len(parts)
+        self.traffic.content_bytes += sum(map(len, parts))
         return b"".join(parts)
 
     def chunks(self, table: str, places: Sequence[Place]) -> Iterator[bytes]:

@@ -84,12 +84,14 @@ class Selection:
                 yield self._judged(place, batch, observed)
             return
         rows = start.rows
+        if rows >= self.limit:
+            return
         for place, batch in _coming(batches, start.place, LIMITED_BATCH):
-            if rows >= self.limit:
-                return
             kept = self._judged(place, batch, observed)
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
+            if rows >= self.limit:
+                return
 
     def _judged(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
         places = range(place + 1, place + 1 + batch.num_files)
