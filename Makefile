@@ -96,6 +96,10 @@ bench-packages: .venv/.all ## Measure the packages, and what the bytecode in the
 bench-log: .venv/.all ## Measure reading and listing logs of 10k, 100k and 1M files against deltalake
 	$(RUN) bench.log
 
+.PHONY: bench-index
+bench-index: .venv/.all ## Measure indexes of 10k, 100k and 1M files: their job, and queries with them and without
+	$(RUN) bench.index
+
 .PHONY: bench-serve
 bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, with its requests to S3 and DynamoDB counted
 	$(RUN) bench.serve

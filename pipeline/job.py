@@ -15,7 +15,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.catalog.admin import CatalogAdmin
 from core.catalog.model import Table
 from core.errors import SharingError
-from core.index.build import TooLargeFileError
+from core.index.rows import NotIndexableError
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter, WriteFailedError
 from core.settings import Settings
@@ -33,7 +33,7 @@ LINE_SECONDS = 5
 # What is wrong with one table does not keep the others from theirs.
 FAILURES = (
     *(SharingError, InvalidLocationError, NoStorageRoleError),
-    *(WriteFailedError, TooLargeFileError, ClientError, BotoCoreError),
+    *(WriteFailedError, NotIndexableError, ClientError, BotoCoreError),
 )
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import Any
 
+import orjson
 import pyarrow as pa
 from arro3.core import Array, RecordBatch, Schema
 from arro3.core import Field as ArrowField
@@ -20,7 +21,7 @@ from core.index.builds import Build
 from core.index.items import Place, bucket_key
 from core.index.keys import ENTRY, bucket_of, pack_entries, split
 from core.index.root import pack_zones
-from core.index.rows import FIELDS, PRUNING_STATS
+from core.index.rows import FIELDS, PRUNING_STATS, checked
 from core.index.writer import IndexWriter
 from core.pruning.schema import Field
 from pipeline.connection import dynamodb
@@ -131,6 +132,8 @@ def rows_from(batch: pa.RecordBatch) -> RecordBatch:
 
 
 def _more(texts: pa.Array) -> dict[str, Array]:
+    for text in texts.drop_null().to_pylist():
+        checked(orjson.loads(text))
     lines = "\n".join(text or "{}" for text in texts.to_pylist()).encode()
     rows = read_json(BytesIO(lines), MORE, batch_size=max(len(texts), 1)).read_all().combine_chunks().to_batches()
     return {name: rows[0][name] for name in MORE.names} if rows else {}

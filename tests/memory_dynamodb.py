@@ -1,6 +1,7 @@
 """As much of a DynamoDB client as an index takes, over items in memory, with its limits and faults at will."""
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
 from typing import Any
 
 from botocore.exceptions import ClientError
@@ -39,7 +40,9 @@ class MemoryDynamoDB:
         after = _key(ExclusiveStartKey)[1] if ExclusiveStartKey else ""
         page: list[dict[str, Any]] = []
         size = 0
-        for key in sorted(key for key in self.items if key[0] == pk and key[1] > after):
+        for key in sorted(
+            key for key in list(self.items) if key[0] == pk and key[1] > after
+        ):  # another thread may write
             page.append(self.items[key])
             size += _size(self.items[key])
             if size >= PAGE_BYTES:
@@ -53,8 +56,9 @@ class MemoryDynamoDB:
         assert 0 < len(keys) <= 100
         assert len({_key(key) for key in keys}) == len(keys)
         answered = keys[: len(keys) // 2] if self.unprocessed("BatchGetItem") else keys
+        sizes = accumulate(_size(self.items.get(_key(key), {})) for key in answered)
+        answered = [key for key, size in zip(answered, sizes, strict=True) if size <= BATCH_BYTES]
         found = [self.items[_key(key)] for key in answered if _key(key) in self.items]
-        assert sum(map(_size, found)) <= BATCH_BYTES
         left = keys[len(answered) :]
         return {"Responses": {table: found}, "UnprocessedKeys": {table: {"Keys": left}} if left else {}}
 
@@ -62,6 +66,9 @@ class MemoryDynamoDB:
         self._called("BatchWriteItem")
         ((table, requests),) = RequestItems.items()
         assert 0 < len(requests) <= 25
+        assert (
+            sum(_size(request["PutRequest"]["Item"]) for request in requests if "PutRequest" in request) <= BATCH_BYTES
+        )
         done = requests[: len(requests) // 2] if self.unprocessed("BatchWriteItem") else requests
         for request in done:
             if "PutRequest" in request:

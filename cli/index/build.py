@@ -16,7 +16,7 @@ from cli.errors import CommandError
 from cli.index.progress import Report, reported
 from cli.reading import reading
 from core.catalog.model import Table
-from core.index.build import TooLargeFileError
+from core.index.rows import NotIndexableError
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter, WriteFailedError
 from core.storage.location import S3Location
@@ -112,7 +112,7 @@ def _build(indexer: Indexer, table: Table, seen: set[str], *, full: bool) -> Res
         return Failure(table.full_name, error.message)
     except (WriteFailedError, NoJavaError) as error:
         return Failure(table.full_name, str(error))
-    except TooLargeFileError:
+    except NotIndexableError:
         return Failure(table.full_name, "What its log says of a single file is larger than DynamoDB takes.")
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in OF_SPARK:

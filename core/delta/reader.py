@@ -14,7 +14,7 @@ from urllib.parse import unquote
 
 from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, Packed
 from core.delta.log.commits import check_number, check_size, fetched, in_commit_timestamp
-from core.delta.log.files import FOLDER, LogSegment
+from core.delta.log.files import FOLDER, LogSegment, is_commit
 from core.delta.log.replay import CheckpointFiles, Replay, Replayed
 from core.errors import AnswerTooLargeError, MalformedRequestError
 from core.storage.location import InvalidLocationError, S3Location
@@ -40,7 +40,7 @@ def read_snapshot(
         for commit in commits:
             replay.apply(commit)
     timestamp = None
-    if replay.lacks_in_commit_timestamp and segment.tip not in segment.checkpoint:
+    if replay.lacks_in_commit_timestamp and is_commit(segment.tip):
         timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag))
     return replay.result(segment, in_commit_timestamp=timestamp)
 

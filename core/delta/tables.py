@@ -54,6 +54,8 @@ MANY_FILES = 10_000
 # What is laid over an index, at most; beyond that the log is read.
 MAX_COMMITS_OVER_INDEX = 100
 MAX_BYTES_OVER_INDEX = 16 * 1024 * 1024
+# So many files are read from an index, even if the log was read before.
+LARGE_TABLE = 50_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +195,7 @@ class DeltaTables:
             log = self._log_back_to(known, storage, origin_version(origin))
             for kept in (known.latest, known.travelled):
                 if kept and _is_at(kept, log, version) and kept.segment.origin == origin:
-                    return kept.snapshot
+                    return self._guarded(known, storage, kept)
             try:
                 segment = log.segment_from(origin, version)
             except ChangedLogError:  # or a checkpoint of a version long past was made since, which no later look shows
@@ -310,15 +312,24 @@ class DeltaTables:
         base, version = known.latest, log.version
         if base and not _leads_to(base, log, version):
             base = None
-        indexed = None
-        if self._index and (base is None or _build_of(base)):  # what is in memory is nearer than any index
-            indexed = self._index.latest(storage.location.uri)
+        indexed = self._latest_index(storage, base)
         if indexed and _is_nearer(indexed, base) and _reaches(indexed, log, version):
             origin = f"{indexed.version}:index-{indexed.build}"
             return _read(storage, log.segment_after(indexed.version, origin, version), known=indexed)
         if base is None and not log.reaches(version):
             log = known.log = latest_log(storage.objects(), storage.location)
         return _advance(base, storage, log, log.version)
+
+    def _latest_index(self, storage: StorageSession, base: "Replayed | None") -> Indexed | None:
+        """What is in memory of a small table is nearer than any index."""
+        if self._index is None or (base and not _build_of(base) and base.snapshot.num_files < LARGE_TABLE):
+            return None
+        try:
+            return self._index.latest(storage.location.uri)
+        except UnusableIndexError:
+            if base is None:
+                raise
+            return None
 
     def _distrust(self, known: _Known, storage: StorageSession, problem: UnusableIndexError) -> None:
         logger.warning("An index cannot be used, the log is read instead: %s", problem)

@@ -4,6 +4,7 @@ A chunk is as large as an item of DynamoDB may be. How many files that takes is 
 chunk tells the number for the next one.
 """
 
+import sys
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
@@ -17,7 +18,7 @@ from core.delta.snapshot import Metadata
 from core.index.chunk import pack_chunk
 from core.index.items import CONTENT_BYTES
 from core.index.keys import Entry, hash_of
-from core.index.rows import PRUNING_STATS, files_in
+from core.index.rows import PRUNING_STATS, NotIndexableError, files_in
 from core.pruning.columns import FileColumns
 from core.pruning.schema import Field, Schema
 from core.pruning.zones import Zone, zone_of
@@ -29,9 +30,7 @@ FILLED = 0.95
 ENOUGH = 0.85
 
 
-class TooLargeFileError(Exception):
-    """A single file's entry in the log is larger than an item of DynamoDB may be: such a table has no index."""
-
+class TooLargeFileError(NotIndexableError):
     def __init__(self) -> None:
         super().__init__("What the log says of one file is more than an item of DynamoDB may hold.")
 
@@ -64,7 +63,7 @@ def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field]) -> Iter
     """`batches`: rows in the form of `core.index.rows`."""
     coming, limit = iter(batches), CONTENT_BYTES
     waiting: Table | None = None
-    number = FIRST_FILES
+    number, too_many = FIRST_FILES, sys.maxsize
     while True:
         waiting = _filled(waiting, coming, number)
         if waiting is None:
@@ -72,16 +71,17 @@ def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field]) -> Iter
         rows = waiting.slice(0, min(number, waiting.num_rows)).combine_chunks().to_batches()[0]
         packed = pack_rows(rows, fields)
         size = len(packed.content)
-        number = max(int(packed.files * limit * FILLED / size), 1)
-        if size > limit:
-            if packed.files == 1:
-                raise TooLargeFileError
-            number = min(number, packed.files - 1)
-        elif size >= limit * ENOUGH or packed.files == waiting.num_rows:
+        too_many = packed.files if size > limit else too_many
+        number = max(min(int(packed.files * limit * FILLED / size), too_many - 1), 1)
+        if too_many == 1:
+            raise TooLargeFileError
+        is_full = size >= limit * ENOUGH or packed.files == waiting.num_rows or number <= packed.files
+        if size <= limit and is_full:
             left = waiting.num_rows - packed.files
             waiting = waiting.slice(packed.files, left) if left else None
+            too_many = sys.maxsize
             yield packed
-        # Else there is room for more: it is packed again with as many files as will fill it.
+        # Else it is packed again, with as many files as will fill it.
 
 
 def _filled(waiting: Table | None, coming: Iterator[RecordBatch], number: int) -> Table | None:

@@ -4,10 +4,13 @@ Nothing that a reader sees changes before that: if a build is killed, what it wr
 builds at once, the one that is done first wins.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+
+from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.log.replay import Totals
 from core.delta.snapshot import Metadata, Protocol
@@ -16,11 +19,12 @@ from core.index.items import ItemKey, Place, bucket_key, chunk_key, root_pk, sha
 from core.index.keys import Entry, pack_bucket
 from core.index.root import ChunkInfo, Root
 from core.index.store import Head
-from core.index.writer import IndexWriter
+from core.index.writer import IndexWriter, WriteFailedError
 from core.pruning.schema import Field
 from core.pruning.zones import Zone
 from core.storage.objects import ObjectInfo
 
+logger = logging.getLogger(__name__)
 # How long what is live no more stays for those who are still reading it, and after how long a silent build is dead.
 GRACE_SECONDS = 3600
 
@@ -119,19 +123,26 @@ class Build:
             raise LostRaceError(winner)
         if expected is not None:  # from now on its time runs out
             self.writer.begin(self.table, expected, self._now())
-        self._clean_up(root)
+        try:
+            self._clean_up(root)
+        except (WriteFailedError, ClientError, BotoCoreError) as problem:
+            logger.warning("What older builds wrote is left to the next one to remove: %s", problem)
         return head
 
     def _clean_up(self, live: Root) -> None:
         """Removes what no root names any more that a reader may still have."""
-        named = {chunk_key(self.table, chunk.place) for chunk in live.chunks}
-        named |= {bucket_key(self.table, place) for place in live.buckets}
+        roots, dead = [live], []
         for begun in self.writer.keys(self.table):
             build = begun.sk.removeprefix("B")
             if begun.sk == build or build == self.name:
                 continue
-            if self._now() - self.writer.seen_at(begun) < GRACE_SECONDS:
-                continue
+            if self._now() - self.writer.seen_at(begun) >= GRACE_SECONDS:
+                dead.append((begun, build))
+            elif content := self.writer.root(self.table, build):
+                roots.append(Root.unpack(content))
+        named = {chunk_key(self.table, chunk.place) for root in roots for chunk in root.chunks}
+        named |= {bucket_key(self.table, place) for root in roots for place in root.buckets}
+        for begun, build in dead:
             self._remove(begun, build, named)
 
     def _remove(self, begun: ItemKey, build: str, named: set[ItemKey]) -> None:

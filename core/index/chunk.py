@@ -22,6 +22,7 @@ from arro3.io import read_parquet, write_parquet
 from core.api.json import dumps
 from core.delta.index import UnusableIndexError
 from core.delta.log.rows import FileRows
+from core.index.rows import NotIndexableError
 from core.pruning.columns import ABSENT, Absent, Columns, JsonValue
 from core.pruning.schema import Field
 
@@ -112,4 +113,7 @@ def _stats_section(path: StatsPath) -> str:
 
 
 def _pack(value: Any) -> bytes:
-    return zlib.compress(dumps(value), LEVEL)
+    try:
+        return zlib.compress(dumps(value), LEVEL)
+    except RecursionError as error:
+        raise NotIndexableError("The log has statistics that are nested too deeply.") from error

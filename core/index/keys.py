@@ -7,15 +7,18 @@ one unit of DynamoDB's reading. A bucket is entries in the order of their hashes
 
 import hashlib
 import struct
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from core.delta.index import UnusableIndexError
 from core.delta.log.actions import Key
 from core.delta.log.replay import Totals
 
 # A file with a deletion vector has the bitwise inverse of its size.
 ENTRY = struct.Struct(">QqI")
+SEAL_BYTES = 4
 KEYS_PER_BUCKET = 190
 # In the place of a chunk's number: one of those that a build which goes on from another writes anew.
 IN_TAIL = 2**32 - 1
@@ -49,24 +52,33 @@ def pack_entries(entries: Iterable[Entry]) -> bytes:
 
 
 def pack_bucket(entries: Iterable[Entry]) -> bytes:
-    return pack_entries(sorted(entries))
+    return _sealed(pack_entries(sorted(entries)))
+
+
+def _sealed(entries: bytes) -> bytes:
+    """With a checksum at the end."""
+    return entries + zlib.crc32(entries).to_bytes(SEAL_BYTES)
 
 
 def split(packed: bytes, buckets: range, among: int) -> dict[int, bytes]:
-    """Packed entries in any order, by the bucket that each belongs to; `among` so many of them."""
+    """Packed entries in any order, in the bucket that each belongs to; `among` so many."""
     ordered = sorted(packed[begin : begin + ENTRY.size] for begin in range(0, len(packed), ENTRY.size))
     found, begin = {}, 0
     for bucket in buckets:
         first_of_next = -(-(bucket + 1 << 64) // among)
         end = len(ordered) if first_of_next >> 64 else bisect_left(ordered, first_of_next.to_bytes(8))
-        found[bucket] = b"".join(ordered[begin:end])
+        found[bucket] = _sealed(b"".join(ordered[begin:end]))
         begin = end
     return found
 
 
 def unpack_bucket(bucket: bytes) -> list[Entry]:
+    entries = bucket[:-SEAL_BYTES]
+    if _sealed(entries) != bucket:
+        raise UnusableIndexError("a bucket is damaged")
     return [
-        Entry(hashed, ~size if size < 0 else size, size < 0, chunk) for hashed, size, chunk in ENTRY.iter_unpack(bucket)
+        Entry(hashed, ~size if size < 0 else size, size < 0, chunk)
+        for hashed, size, chunk in ENTRY.iter_unpack(entries)
     ]
 
 

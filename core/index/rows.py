@@ -4,12 +4,17 @@ from collections.abc import Iterable, Mapping
 from io import BytesIO
 from typing import Any
 
+import orjson
 from arro3.core import DataType, Field, RecordBatch, Schema, Table
 from arro3.io import read_json
 
-from core.api.json import dump_line
 from core.delta.log.rows import FileRows
 from core.delta.snapshot import Add
+
+
+class NotIndexableError(Exception):
+    """A table that has no index, and is read from its log. The message says why."""
+
 
 # Statistics that the log does not have, made from the files themselves. Only pruning knows them.
 PRUNING_STATS = "pruningStats"
@@ -46,7 +51,8 @@ SCHEMA = Schema([Field(name, kind, nullable=True) for name, kind in FIELDS.items
 
 def rows_of(adds: Iterable[tuple[Add, str | None]]) -> RecordBatch:
     """Of files, each with the statistics that only pruning knows."""
-    lines = b"".join(dump_line(_document(add, stats)) for add, stats in adds)
+    # Not as ASCII: arrow takes some pairs of escapes for other characters.
+    lines = b"".join(orjson.dumps(_document(add, stats), option=orjson.OPT_APPEND_NEWLINE) for add, stats in adds)
     batches = read_json(BytesIO(lines), SCHEMA, batch_size=max(lines.count(b"\n"), 1)).read_all().to_batches()
     return Table.from_batches(batches, schema=SCHEMA).combine_chunks().to_batches()[0]
 
@@ -60,9 +66,23 @@ def _document(add: Add, pruning_stats: str | None) -> dict[str, Any]:
         "dataChange": add.data_change,
         "stats": add.stats,
         "deletionVector": add.deletion_vector and dict(zip(VECTOR, add.deletion_vector, strict=True)),
-        **(add.more or {}),
+        **checked(add.more or {}),
         PRUNING_STATS: pruning_stats,
     }
+
+
+def checked(more: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What few tables have. It is relayed as it stands, so it must come back as it is."""
+    for name, value in more.items():
+        if name == "tags":
+            fits = type(value) is dict and all(text is None or type(text) is str for text in value.values())
+        elif name == "clusteringProvider":
+            fits = type(value) is str
+        else:
+            fits = type(value) is int and -(2**63) <= value < 2**63
+        if not fits:
+            raise NotIndexableError(f"The log has a value for {name} that is none.")
+    return more
 
 
 def files_in(rows: RecordBatch) -> FileRows:

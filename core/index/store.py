@@ -25,6 +25,7 @@ BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 # A BatchGetItem gives at most 100 items and 16 MB, and a chunk has up to 0.4 MB. More than a few are not held at once.
 KEYS_PER_GET = 100
 CHUNKS_PER_GET = 8
+FIRST_CHUNKS = 4
 GETS_AHEAD = 3
 # What is kept of the chunks that queries read last, but for queries that read more than that.
 KEPT_BYTES = 24 * 1024 * 1024
@@ -95,12 +96,15 @@ class IndexStore:
         return b"".join(parts)
 
     def chunks(self, table: str, places: Sequence[Place]) -> Iterator[bytes]:
-        """In order; some are on their way while the ones before them are used."""
+        """In order; some are on their way while the ones before them are used, but for a query that needs but a few."""
         keys = [chunk_key(table, place) for place in places]
         get = self._get_or_keep if len(keys) <= MAX_KEPT_AT_ONCE else self._get
-        waiting = deque(keys[begin : begin + CHUNKS_PER_GET] for begin in range(0, len(keys), CHUNKS_PER_GET))
+        first, rest = keys[:FIRST_CHUNKS], keys[FIRST_CHUNKS:]
+        waiting = deque(rest[begin : begin + CHUNKS_PER_GET] for begin in range(0, len(rest), CHUNKS_PER_GET))
         coming: deque[Future[list[bytes]]] = deque()
         try:
+            if first:
+                yield from get(first)
             while waiting or coming:
                 while waiting and len(coming) < GETS_AHEAD:
                     coming.append(self._pool.submit(get, waiting.popleft()))

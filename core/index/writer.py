@@ -7,11 +7,12 @@ taking what readers need.
 import random
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import ClientError, HTTPClientError
 
-from core.index.items import CONTENT_BYTES, ItemKey, begun_key, head_key, root_key
+from core.index.items import CONTENT_BYTES, ItemKey, begun_key, head_key, root_key, root_pk
 from core.index.store import CONTENT, Head, attributes, head_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError"}
 )
 GONE = "ConditionalCheckFailedException"
+SERVER_ERROR = 500
 
 
 class WriteFailedError(Exception):
@@ -70,9 +72,12 @@ class IndexWriter:
 
     def head(self, table: str) -> Head | None:
         """As it is now."""
-        request: Any = {"TableName": self.table_name, "Key": attributes(head_key(table)), "ConsistentRead": True}
-        found = self._client.get_item(**request).get("Item")
+        found = self._item(head_key(table))
         return head_of(found) if found else None
+
+    def root(self, table: str, build: str) -> bytes:
+        """Empty if there is none."""
+        return b"".join(item[CONTENT]["B"] for item in self._items(root_pk(table, build)))
 
     def move_head(self, table: str, head: Head, expected: str | None) -> Head | None:
         """Makes a build the live one; if another one than `expected` has become so, that is told and stays."""
@@ -94,7 +99,7 @@ class IndexWriter:
                 "ExpressionAttributeValues": {":expected": {"S": expected}},
             }
         try:
-            self._client.put_item(TableName=self.table_name, Item=item, **condition)
+            self._tried(partial(self._client.put_item, TableName=self.table_name, Item=item, **condition))
         except ClientError as error:
             winner = self.head(table)
             if error.response["Error"]["Code"] != GONE or winner is None:
@@ -105,19 +110,30 @@ class IndexWriter:
 
     def keys(self, pk: str) -> Iterator[ItemKey]:
         """Of all items of a partition."""
+        for item in self._items(pk, ProjectionExpression="pk, sk"):
+            yield ItemKey(item["pk"]["S"], item["sk"]["S"])
+
+    def seen_at(self, key: ItemKey) -> float:
+        found = self._item(key) or {}
+        return float(found.get("seen_at", {"N": "0"})["N"])
+
+    def _item(self, key: ItemKey) -> Any:
+        request: Any = {"TableName": self.table_name, "Key": attributes(key), "ConsistentRead": True}
+        return self._tried(partial(self._client.get_item, **request)).get("Item")
+
+    def _items(self, pk: str, **more: str) -> Iterator[Any]:
         request: Any = {
             "TableName": self.table_name,
             "KeyConditionExpression": "pk = :pk",
             "ExpressionAttributeValues": {":pk": {"S": pk}},
-            "ProjectionExpression": "pk, sk",
+            **more,
         }
-        for page in self._client.get_paginator("query").paginate(**request):
-            for item in page["Items"]:
-                yield ItemKey(item["pk"]["S"], item["sk"]["S"])
-
-    def seen_at(self, key: ItemKey) -> float:
-        found: Any = self._client.get_item(TableName=self.table_name, Key=attributes(key)).get("Item", {})
-        return float(found.get("seen_at", {"N": "0"})["N"])
+        while True:
+            page = self._tried(partial(self._client.query, **request))
+            yield from page["Items"]
+            if "LastEvaluatedKey" not in page:
+                return
+            request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def delete(self, keys: Iterable[ItemKey]) -> None:
         waiting = list(keys)
@@ -128,20 +144,30 @@ class IndexWriter:
     def _write(self, requests: list[Any], units: list[int]) -> None:
         self._wait_for_room(sum(units))
         self.units += sum(units)
-        for attempt in range(ATTEMPTS):
-            try:
-                answer = self._client.batch_write_item(RequestItems={self.table_name: requests})
-                requests = list(answer.get("UnprocessedItems", {}).get(self.table_name, ()))
-            except ClientError as error:
-                status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-                if error.response["Error"]["Code"] not in THROTTLED and status < 500:
-                    raise
-            except BotoCoreError:  # the connection broke
-                pass
+        for seconds in self._waits():
+            answer = self._tried(partial(self._client.batch_write_item, RequestItems={self.table_name: requests}))
+            requests = list(answer.get("UnprocessedItems", {}).get(self.table_name, ()))
             if not requests:
                 return
-            self._sleep(random.uniform(0.5, 1) * min(0.1 * 2**attempt, LONGEST_WAIT_SECONDS))  # noqa: S311
-        raise WriteFailedError("DynamoDB does not take the index: it is throttled, or not reachable.")
+            self._sleep(seconds)
+        raise WriteFailedError("DynamoDB does not take the index: it is throttled.")
+
+    def _tried(self, call: Callable[[], Any]) -> Any:
+        for seconds in self._waits():
+            try:
+                return call()
+            except ClientError as error:
+                status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+                if error.response["Error"]["Code"] not in THROTTLED and status < SERVER_ERROR:
+                    raise
+            except (HTTPClientError, ConnectionError):  # the connection broke
+                pass
+            self._sleep(seconds)
+        raise WriteFailedError("DynamoDB does not answer: it is throttled, or not reachable.")
+
+    def _waits(self) -> Iterator[float]:
+        for attempt in range(ATTEMPTS):
+            yield random.uniform(0.5, 1) * min(0.1 * 2**attempt, LONGEST_WAIT_SECONDS)  # noqa: S311
 
     def _wait_for_room(self, units: int) -> None:
         if self.units_per_second is None:

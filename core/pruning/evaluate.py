@@ -19,7 +19,17 @@ from typing import Any, NamedTuple, TypeAlias
 from core.pruning.columns import Columns
 from core.pruning.expressions import Operator
 from core.pruning.literals import Range
-from core.pruning.ranges import Bounds, KnownColumn, PartitionColumn, Plane, Presence, StatsColumn, plane
+from core.pruning.ranges import (
+    EVERYTHING,
+    NOTHING_KNOWN,
+    Bounds,
+    KnownColumn,
+    PartitionColumn,
+    Plane,
+    Presence,
+    StatsColumn,
+    plane,
+)
 from core.pruning.schema import Field
 from core.pruning.values import TOP
 
@@ -65,11 +75,18 @@ class Batch:
         """A column's, whichever it is, of each file."""
         if not field.in_partitions:
             column = self.stats(field)
-            return column.bounds, column.presence
+            bounds = column.bounds if field.type.name in EVERYTHING else _unbounded(self.size)
+            return bounds, column.presence
         of_text = self.partition(field).of_text
         rows = [of_text[text] for text in self.partition(field).texts]
         lows, highs, values, nulls = ([row[part] for row in rows] for part in range(4))
         return (lows, highs), (plane(values), plane(nulls))
+
+
+def _unbounded(size: int) -> Bounds:
+    """Of a type without an order."""
+    low, high = NOTHING_KNOWN
+    return [low] * size, [high] * size
 
 
 Compared: TypeAlias = tuple[Operator, Range]

@@ -6,12 +6,16 @@ any file there.
 """
 
 from collections.abc import Mapping, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from core.pruning.columns import Columns
 from core.pruning.evaluate import Batch, Node, Test, Truths
 from core.pruning.ranges import EVERYTHING, FLOATS, NOTHING_KNOWN, Bounds, Presence, plane
 from core.pruning.schema import Field
+
+MAX_CHARACTERS = 64
+LAST_CHARACTER = "\U0010ffff"
 
 
 class Zone(NamedTuple):
@@ -24,7 +28,19 @@ class Zone(NamedTuple):
 def zone_of(field: Field, columns: Columns) -> Zone:
     """Of at least one file."""
     (lows, highs), (values, nulls) = Batch(columns, with_stats=True).ranges(field)
-    return Zone(min(lows), max(highs), values > 0, nulls > 0)
+    # A file without a value says nothing of the values.
+    with_values = values.to_bytes(len(columns)) if values else bytes([1]) * len(columns)
+    low, high = min(compress(lows, with_values)), max(compress(highs, with_values))
+    return Zone(*_shortened(low, high), values > 0, nulls > 0)
+
+
+def _shortened(low: Any, high: Any) -> tuple[Any, Any]:
+    """Long texts are cut, to others that still have all between them."""
+    if isinstance(low, str):
+        low = low[:MAX_CHARACTERS]
+    if isinstance(high, str) and len(high) > MAX_CHARACTERS:
+        high = high[:MAX_CHARACTERS] + LAST_CHARACTER
+    return low, high
 
 
 class ZoneColumn:

@@ -122,6 +122,7 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(build, "CONTENT_BYTES", 5500)
         patch.setattr(store, "CHUNKS_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
+        patch.setattr(store, "FIRST_CHUNKS", 1)
         yield
 
 

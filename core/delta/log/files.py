@@ -158,6 +158,11 @@ class Log:
         return self.commits[version]
 
 
+def is_commit(file: ObjectInfo) -> bool:
+    """Whether it is one of a single version, and not a checkpoint."""
+    return COMMIT.fullmatch(file.key.rpartition("/")[2]) is not None
+
+
 def origin_version(origin: str) -> int:
     """That of its checkpoint; -1 if it has none."""
     return int(origin.partition(":")[0])

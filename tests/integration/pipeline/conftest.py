@@ -1,20 +1,26 @@
 """One Spark session for the tests of the job, whose Java takes seconds to start, as a user of the embedded AWS."""
 
+import contextlib
 import uuid
 from collections.abc import Iterator
 from typing import NamedTuple
 
+import boto3
 import pytest
 from pyspark.sql import SparkSession
 
-from cli.embedded.ministack import EmbeddedAws
+from cli.embedded.ministack import ACCOUNT_ID, EmbeddedAws
 from pipeline.session import local_session
 from pipeline.storage import _storage
 from tests.integration.iam import allow, create_user
 
+INDEX_TABLE = "job-index"
+# As infra/index.yaml gives them to the job.
+ACTIONS = ("BatchWriteItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "GetItem", "BatchGetItem")
+
 
 class JobUser(NamedTuple):
-    """Who may do nothing but assume roles."""
+    """Who may do nothing but assume roles, and write the index."""
 
     arn: str
     variables: dict[str, str]
@@ -23,7 +29,10 @@ class JobUser(NamedTuple):
 
 @pytest.fixture(scope="package")
 def job_user(aws: EmbeddedAws) -> Iterator[JobUser]:
-    arn, user = create_user(aws, f"job-{uuid.uuid4().hex[:8]}", allow("sts:AssumeRole", "*"))
+    create_index_table(aws)
+    index = f"arn:aws:dynamodb:{aws.region}:{ACCOUNT_ID}:table/{INDEX_TABLE}"
+    rights = [allow("sts:AssumeRole", "*"), *(allow(f"dynamodb:{action}", index) for action in ACTIONS)]
+    arn, user = create_user(aws, f"job-{uuid.uuid4().hex[:8]}", *rights)
     variables = {
         "AWS_ENDPOINT_URL": aws.endpoint_url,
         "AWS_REGION": aws.region,
@@ -37,6 +46,17 @@ def job_user(aws: EmbeddedAws) -> Iterator[JobUser]:
         _storage.cache_clear()
         yield JobUser(arn, variables)
     _storage.cache_clear()
+
+
+def create_index_table(aws: EmbeddedAws) -> None:
+    client = boto3.client("dynamodb", **aws.client_arguments())
+    with contextlib.suppress(client.exceptions.ResourceInUseException):
+        client.create_table(
+            TableName=INDEX_TABLE,
+            KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+            AttributeDefinitions=[{"AttributeName": name, "AttributeType": "S"} for name in ("pk", "sk")],
+            BillingMode="PAY_PER_REQUEST",
+        )
 
 
 @pytest.fixture(scope="package")

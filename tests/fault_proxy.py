@@ -1,0 +1,100 @@
+"""A proxy in front of the embedded DynamoDB that lets only some requests pass, as it chooses by chance.
+
+The others are throttled, fail in the server, or break off: before they arrive, or after, so that nobody knows of what
+was done.
+"""
+
+import contextlib
+import http.client
+import json
+import random
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+PASSED, LOST_ANSWER, CLOSED = "passed", "lost answer", "closed"
+ERRORS = {
+    "throttled": (400, "ProvisionedThroughputExceededException"),
+    "throttled on demand": (400, "ThrottlingException"),
+    "failed": (500, "InternalServerError"),
+    "unavailable": (503, "ServiceUnavailable"),
+}
+FAULTS = (*ERRORS, LOST_ANSWER, CLOSED)
+
+
+class FaultProxy(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, target_port: int, *, share: float, seed: int) -> None:
+        """`share`: of all requests, those that do not come through as they should."""
+        super().__init__(("127.0.0.1", 0), _Relay)
+        self.target_port = target_port
+        self.share = share
+        self.outcomes: Counter[str] = Counter()
+        self._chance = random.Random(seed)
+        self._lock = threading.Lock()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    def outcome(self) -> str:
+        with self._lock:
+            chosen = self._chance.choice(FAULTS) if self._chance.random() < self.share else PASSED
+            self.outcomes[chosen] += 1
+            return chosen
+
+
+class _Relay(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: FaultProxy
+
+    def do_POST(self) -> None:
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        outcome = self.server.outcome()
+        if outcome in ERRORS:
+            status, code = ERRORS[outcome]
+            content = json.dumps({"__type": f"com.amazonaws.dynamodb.v20120810#{code}", "message": "a fault"})
+            self._answer(status, {"Content-Type": "application/x-amz-json-1.0"}, content.encode())
+        elif outcome == CLOSED:
+            self.close_connection = True
+        else:
+            answer = self._pass_on(body)
+            if outcome == LOST_ANSWER:
+                self.close_connection = True
+            else:
+                self._answer(*answer)
+
+    def _pass_on(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        # The headers go on as they are: the signature covers the host among them.
+        target = http.client.HTTPConnection("127.0.0.1", self.server.target_port)
+        with contextlib.closing(target):
+            target.request(self.command, self.path, body, dict(self.headers))
+            answer = target.getresponse()
+            return answer.status, dict(answer.getheaders()), answer.read()
+
+    def _answer(self, status: int, headers: dict[str, str], content: bytes) -> None:
+        self.send_response_only(status)
+        for name, value in headers.items():
+            if name.lower() not in ("connection", "content-length", "transfer-encoding"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, *_: object) -> None:
+        """Says nothing."""
+
+
+@contextlib.contextmanager
+def fault_proxy(target_port: int, *, share: float, seed: int) -> Iterator[FaultProxy]:
+    proxy = FaultProxy(target_port, share=share, seed=seed)
+    thread = threading.Thread(target=proxy.serve_forever)
+    thread.start()
+    try:
+        yield proxy
+    finally:
+        proxy.shutdown()
+        proxy.server_close()
+        thread.join()

@@ -1,0 +1,183 @@
+"""Every golden table with an index in every state that one may be in: the answers are those from the log alone."""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from core.delta.tables import DeltaTables
+from core.errors import SharingError
+from core.index.root import Root
+from core.index.store import Head
+from tests.conftest import GOLDEN_TABLES
+from tests.golden.expectation import DELTA, PARQUET
+from tests.golden.folder import GoldenTable, tables_in
+from tests.unit.delta.builder import TableInMemory
+from tests.unit.index.world import IndexedTable, files
+from tests.unit.sharing.world import World
+
+pytestmark = pytest.mark.usefixtures("golden_tables")
+CAPABILITIES = {
+    PARQUET: "",
+    DELTA: "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz,typewidening,varianttype",
+}
+NUMBER = re.compile(r"byte|short|integer|long|float|double|decimal.*")
+VERSION = re.compile(r"(?:\d{20}\.)?(\d{20})\..*")
+MAX_HINTED_COLUMNS = 3
+BEHIND = (1, 2, 5)
+TABLES = tables_in(GOLDEN_TABLES)
+
+Answers = dict[str, Any]
+
+
+class GoldenWorld(IndexedTable):
+    """A golden table's log in memory, behind a process that shares it."""
+
+    def __init__(self, table: GoldenTable) -> None:
+        self.world = World()
+        super().__init__(self.world.lake)
+        for file in sorted((table.directory / "_delta_log").rglob("*")):
+            if file.is_file():
+                self.lake.put(file.relative_to(table.directory).as_posix(), file.read_bytes())
+
+    def serve(self, tables: DeltaTables) -> None:
+        self.world.tables = replace(self.world.tables, delta=tables)
+
+    def build_behind(self, commits: int) -> bool:
+        """As if the index had been built when the last few commits were not yet made; if there was a table then."""
+        whole, log = self.lake, self.lake.location.key("_delta_log/")
+        versions = {key: _version(key.removeprefix(log)) for key in whole.s3.objects}
+        past = max(version for version in versions.values() if version is not None) - commits
+        self.lake = TableInMemory()
+        self.lake.s3.objects = {
+            key: entry
+            for key, entry in whole.s3.objects.items()
+            if (version := versions[key]) is None or version <= past
+        }
+        self.lake.s3.objects.pop(log + "_last_checkpoint", None)
+        try:
+            return self.build_or_refuse() is not None
+        finally:
+            self.lake = whole
+
+    def build_or_refuse(self) -> Head | None:
+        """None if the table cannot be read, which is no fault of the index."""
+        try:
+            return self.build()
+        except SharingError:
+            return None
+
+    def answers(self, tables: DeltaTables) -> Answers:
+        """In both formats, to all and to some that is asked for: lines, or why there are none."""
+        self.serve(tables)
+        return {
+            f"{answer_format} {hint}": self._answer(answer_format, hint)
+            for answer_format in CAPABILITIES
+            for hint in (None, *_hints(self.lake))
+        }
+
+    def _answer(self, answer_format: str, hint: str | None) -> list[str]:
+        try:
+            self.world.query(CAPABILITIES[answer_format], **({"predicateHints": [hint]} if hint else {}))
+        except SharingError as error:
+            return [f"{error.status} {error.message}"]
+        head, lines = self.world.raw[:2], self.world.raw[2:]
+        return [line.decode() for line in (*head, *sorted(lines))]
+
+
+def _version(name: str) -> int | None:
+    found = VERSION.fullmatch(name)
+    return int(found[1]) if found else None
+
+
+def _hints(lake: TableInMemory) -> Iterator[str]:
+    """Of some columns: those that have nulls, and those that are or reach beyond what the first file begins with."""
+    try:
+        snapshot = DeltaTables().snapshot(lake.storage())
+        first = next(snapshot.adds(), None)
+    except SharingError:
+        return
+    fields = json.loads(snapshot.metadata.schema_string)["fields"]
+    partitions = set(snapshot.metadata.partition_columns)
+    fields.sort(key=lambda field: field["name"] not in partitions)
+    for field in [field for field in fields if isinstance(field["type"], str)][:MAX_HINTED_COLUMNS]:
+        name, physical = field["name"], field["metadata"].get("delta.columnMapping.physicalName", field["name"])
+        yield f"`{name}` IS NULL"
+        values = first.partition_values if first and name in partitions else _minima(first.stats if first else None)
+        value = values.get(physical)
+        if value is not None:
+            literal = str(value) if NUMBER.fullmatch(field["type"]) else f"'{value}'"
+            yield f"`{name}` = {literal}"
+            yield f"`{name}` > {literal}"
+
+
+def _minima(stats: str | None) -> dict[str, Any]:
+    return json.loads(stats or "{}").get("minValues") or {}
+
+
+@pytest.fixture(params=TABLES, ids=lambda table: table.name)
+def world(request: pytest.FixtureRequest) -> GoldenWorld:
+    return GoldenWorld(request.param)
+
+
+def test_a_fresh_index(world: GoldenWorld) -> None:
+    head = world.build_or_refuse()
+    expected = world.answers(DeltaTables())
+    world.dynamodb.requests.clear()
+    assert world.answers(world.reader()) == expected
+    assert head is None or "Query" in world.dynamodb.requests
+
+
+def test_an_index_that_is_behind(world: GoldenWorld) -> None:
+    expected = {asked: as_live(lines) for asked, lines in world.answers(DeltaTables()).items()}
+    for commits in BEHIND:
+        world.dynamodb.items.clear()
+        if world.build_behind(commits):
+            found = world.answers(world.reader())
+            assert {asked: as_live(lines) for asked, lines in found.items()} == expected
+
+
+def as_live(lines: list[str]) -> list[str]:
+    """Whether a file changed data is of its commit: a checkpoint that came later has it false for the same file."""
+    head, files = lines[:2], lines[2:]
+    return [*head, *sorted(re.sub(r'"dataChange":(true|false),?', "", line) for line in files)]
+
+
+def damaged(world: GoldenWorld, _: Head) -> None:
+    for key in world.keys("C"):
+        content = bytearray(world.dynamodb.items[key]["content"]["B"])
+        content[-5] ^= 4
+        world.dynamodb.items[key]["content"] = {"B": bytes(content)}
+
+
+def of_another_build(world: GoldenWorld, head: Head) -> None:
+    """Its chunks are there, but of another table that once lay in the same place."""
+    other = IndexedTable()
+    other.begin(*files(0, 3))
+    theirs = other.build()
+    root = Root.unpack(world.store.root(world.table, head.build))
+    chunks = [chunk._replace(place=chunk.place._replace(build=theirs.build)) for chunk in root.chunks]
+    world.dynamodb.items |= {key: other.dynamodb.items[key] for key in other.keys("C")}
+    world.writer.put_root(world.table, head.build, replace(root, chunks=chunks).pack())
+
+
+STATES: dict[str, Callable[[GoldenWorld, Head], object]] = {
+    "a damaged chunk": damaged,
+    "a missing chunk": lambda world, _: world.remove(world.keys("C")),
+    "missing buckets": lambda world, _: world.remove(world.keys("K")),
+    "a head whose root is gone": lambda world, _: world.remove(world.keys("ROOT")),
+    "a root that names chunks of another build": of_another_build,
+}
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_an_index_that_cannot_be_used(world: GoldenWorld, state: str) -> None:
+    head = world.build_or_refuse()
+    if head is None:
+        return
+    expected = world.answers(DeltaTables())
+    STATES[state](world, head)
+    assert world.answers(world.reader()) == expected

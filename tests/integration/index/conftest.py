@@ -1,0 +1,13 @@
+import pytest
+
+from cli.embedded.ministack import EmbeddedAws
+from core.index import build
+from tests.integration.index.builder import CONTENT_BYTES
+from tests.integration.index.embedded import EmbeddedIndex
+
+
+@pytest.fixture
+def world(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedIndex:
+    """Of ten chunks."""
+    monkeypatch.setattr(build, "CONTENT_BYTES", CONTENT_BYTES)
+    return EmbeddedIndex(aws)

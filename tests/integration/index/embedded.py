@@ -1,0 +1,87 @@
+"""A table in the embedded S3 with its index in the embedded DynamoDB."""
+
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+import botocore.session
+
+from cli.embedded.ministack import EmbeddedAws
+from core.delta.snapshot import Snapshot
+from core.delta.tables import DeltaTables
+from core.index.items import table_of
+from core.index.reader import TableIndexes
+from core.index.store import IndexStore
+from core.index.writer import IndexWriter
+from pipeline.connection import CONFIG
+from pipeline.small import IndexTable
+from pipeline.storage import TableObjects
+from tests.unit.delta.builder import PROTOCOL, Action, TableInS3, metadata, remove
+from tests.unit.index.world import files, schema_of
+
+
+def dynamodb_client(aws: EmbeddedAws, endpoint_url: str | None = None) -> Any:
+    arguments = aws.client_arguments() | ({"endpoint_url": endpoint_url} if endpoint_url else {})
+    return botocore.session.Session().create_client("dynamodb", config=CONFIG, **arguments)
+
+
+def index_table(aws: EmbeddedAws) -> str:
+    """One of its own."""
+    name = f"index-{uuid.uuid4().hex}"
+    dynamodb_client(aws).create_table(
+        TableName=name,
+        KeySchema=[{"AttributeName": "pk", "KeyType": "HASH"}, {"AttributeName": "sk", "KeyType": "RANGE"}],
+        AttributeDefinitions=[{"AttributeName": key, "AttributeType": "S"} for key in ("pk", "sk")],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return name
+
+
+class EmbeddedIndex:
+    def __init__(self, aws: EmbeddedAws) -> None:
+        self._aws = aws
+        self.lake = TableInS3(aws)
+        self.index_table = index_table(aws)
+        self.opened = TableObjects(self.lake.storage().objects(), self.lake.location)
+        self.table = table_of(self.lake.location.uri)
+        self.version = 0
+        self.live = {action["add"]["path"] for action in files(0, 400)}
+        schema = schema_of(id="long", s="string", p="string")
+        self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *files(0, 400))
+
+    def commit(self) -> None:
+        """Some files go, and as many others come."""
+        self.version += 1
+        gone = sorted(self.live)[self.version :: 150]
+        coming: list[Action] = files(1000 + self.version * 3, 1003 + self.version * 3)
+        self.lake.commit(self.version, *map(remove, gone), *coming)
+        self.live = self.live - set(gone) | {action["add"]["path"] for action in coming}
+
+    def indexes(self, endpoint_url: str | None = None) -> IndexTable:
+        client = dynamodb_client(self._aws, endpoint_url)
+        return IndexTable(
+            IndexStore(client, self.index_table, sleep=lambda _: None),
+            IndexWriter(client, self.index_table, sleep=lambda _: None),
+        )
+
+    def snapshot(self, endpoint_url: str | None = None) -> Snapshot:
+        """As a new process reads it."""
+        index = TableIndexes(self.indexes(endpoint_url).store)
+        return DeltaTables(index=index).snapshot(self.lake.storage())
+
+    def items(self) -> Iterator[tuple[str, str]]:
+        """The keys of all that is in the index."""
+        pages = dynamodb_client(self._aws).get_paginator("scan").paginate(TableName=self.index_table)
+        for page in pages:
+            for item in page["Items"]:
+                yield item["pk"]["S"], item["sk"]["S"]
+
+    def builds(self) -> set[str]:
+        """Of which something is there."""
+        return {pk.split("#")[1] for pk, _ in self.items() if "#" in pk}
+
+
+def paths(snapshot: Snapshot) -> set[str]:
+    found = [file.path for file in snapshot.adds()]
+    assert len(set(found)) == len(found)
+    return set(found)

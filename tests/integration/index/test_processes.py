@@ -1,0 +1,135 @@
+"""Builds that are killed, and builds at once: a reader sees one index or another, and never a mix."""
+
+import contextlib
+import json
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.embedded.ministack import EmbeddedAws
+from core.delta.log.files import whole_log
+from core.delta.reader import read_snapshot
+from core.delta.tables import DeltaTables
+from core.index.builds import GRACE_SECONDS, Build
+from core.index.reader import TableIndexes
+from core.index.update import build_all
+from pipeline.small import indexed
+from tests.integration.index.builder import LOST, build
+from tests.integration.index.embedded import EmbeddedIndex, paths
+
+ROOT = Path(__file__).parents[3]
+KILLS = 20
+ROUNDS = 4
+
+
+@contextlib.contextmanager
+def builder(aws: EmbeddedAws, world: EmbeddedIndex) -> Iterator["subprocess.Popen[str]"]:
+    location = world.lake.location
+    arguments = [location.bucket, location.prefix, world.index_table, json.dumps(aws.client_arguments())]
+    command = [sys.executable, "-m", "tests.integration.index.builder", *arguments]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def told(process: "subprocess.Popen[str]") -> Iterator[str]:
+    """What it says: a line before each request to DynamoDB."""
+    assert process.stdout is not None
+    for line in process.stdout:
+        yield line.strip()
+
+
+def check_read(world: EmbeddedIndex) -> None:
+    assert paths(world.snapshot()) == world.live
+
+
+def check_indexed(world: EmbeddedIndex) -> None:
+    """That the index is of the latest version, and says what the log says."""
+    snapshot = world.snapshot()
+    assert snapshot.origin.startswith(f"{world.version}:index-")
+    assert snapshot.head == DeltaTables().snapshot(world.lake.storage()).head
+    assert paths(snapshot) == world.live
+
+
+def build_all_after_the_grace_time(world: EmbeddedIndex, number: int) -> str:
+    """When nobody reads any more what is there now. Returns the build's name."""
+    log = whole_log(*world.opened)
+    replayed = read_snapshot(*world.opened, log.segment(log.version))
+    writer, at = world.indexes().writer, time.time() + number * 2 * GRACE_SECONDS
+    live = writer.head(world.table)
+    files = [(add, None) for add in replayed.snapshot.adds()]
+    build = Build(writer, world.table, now=lambda: at).begin()
+    return build_all(build, indexed(replayed), files, live.build if live else None).build
+
+
+def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, world: EmbeddedIndex) -> None:
+    chance = random.Random(11)
+    killed = 0
+    while killed < KILLS:
+        world.commit()
+        with builder(aws, world) as process:
+            left = chance.randrange(1, 22)
+            for _ in told(process):
+                left -= 1
+                if left == 0:
+                    process.kill()
+                    killed += 1
+                    break
+        check_read(world)
+        if chance.random() < 0.2:
+            build(world.indexes(), world.opened)
+            check_indexed(world)
+    build(world.indexes(), world.opened)
+    check_indexed(world)
+    assert len(world.builds()) > 5
+    build_all_after_the_grace_time(world, 1)
+    live = build_all_after_the_grace_time(world, 2)
+    check_indexed(world)
+    before = {build for build in world.builds() if build != live}
+    assert len(before) == 1  # within its time
+    begun = {sk for pk, sk in world.items() if pk == world.table}
+    assert begun == {"HEAD", f"B{live}", *(f"B{build}" for build in before)}
+
+
+def test_of_builds_at_once_one_wins_and_readers_see_one_index_or_the_other(
+    aws: EmbeddedAws, world: EmbeddedIndex
+) -> None:
+    ticks = iter(range(0, 10**9, 20))  # the head is looked at anew each time
+    reader = DeltaTables(index=TableIndexes(world.indexes().store, now=lambda: float(next(ticks))))
+    lost = 0
+    for _ in range(ROUNDS):
+        world.commit()
+        with builder(aws, world) as one, builder(aws, world) as other:
+            for process in (one, other):
+                for line in told(process):
+                    assert paths(reader.snapshot(world.lake.storage())) == world.live
+                    lost += line == LOST
+            assert [process.wait(30) for process in (one, other)] == [0, 0]
+        check_indexed(world)
+        assert paths(reader.snapshot(world.lake.storage())) == world.live
+    assert lost <= ROUNDS  # never both
+
+
+@pytest.mark.parametrize("anew", [False, True], ids=["going on", "all"])
+def test_a_run_after_a_kill_gives_the_same_as_one_that_was_never_killed(
+    aws: EmbeddedAws, world: EmbeddedIndex, anew: bool
+) -> None:
+    if not anew:
+        build(world.indexes(), world.opened)
+        world.commit()
+    with builder(aws, world) as process:
+        for number, operation in enumerate(told(process)):
+            if number > 2 and operation == "BatchWriteItem":
+                process.kill()
+                break
+    head = build(world.indexes(), world.opened)
+    assert head is not None
+    assert (head.version, head.files) == (world.version, len(world.live))
+    check_indexed(world)

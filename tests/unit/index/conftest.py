@@ -1,0 +1,23 @@
+from collections.abc import Iterator
+
+import pytest
+
+from core.index import build, store
+
+
+@pytest.fixture
+def small_chunks() -> Iterator[None]:
+    """Of some forty files each, as `world.files` makes them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(build, "CONTENT_BYTES", 4500)
+        patch.setattr(build, "FIRST_FILES", 40)
+        yield
+
+
+@pytest.fixture
+def one_by_one() -> Iterator[None]:
+    """Chunks are read when they are needed, and not before."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "CHUNKS_PER_GET", 1)
+        patch.setattr(store, "GETS_AHEAD", 1)
+        yield

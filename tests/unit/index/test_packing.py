@@ -1,0 +1,73 @@
+"""Chunks are filled, never too full, and made in the end, whatever the sizes of the files."""
+
+import random
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.delta.snapshot import Add
+from core.index.build import ENOUGH, PackedChunk, TooLargeFileError, indexed_fields, pack_chunks
+from core.index.chunk import Chunk
+from core.index.items import CONTENT_BYTES
+from core.index.keys import hash_of
+from core.index.rows import rows_of
+from tests.unit.index.world import file, metadata_of
+
+FIELDS = indexed_fields(metadata_of(id="long"))
+# A build of these takes a second; one that never ends must not take all of the suite's time.
+pytestmark = pytest.mark.timeout(30)
+
+
+def noise(size: int, seed: int) -> str:
+    """A text that takes about `size` bytes in a chunk, however it is packed."""
+    return random.Random(seed).randbytes(size // 2).hex()
+
+
+def adds(sizes: list[int]) -> list[Add]:
+    return [file(f"{number:06d}", stats=noise(size, number)) for number, size in enumerate(sizes)]
+
+
+def chunks_of(files: list[Add], batch: int = 1000) -> list[PackedChunk]:
+    def batches() -> Iterator[object]:
+        for begin in range(0, len(files), batch):
+            yield rows_of([(add, None) for add in files[begin : begin + batch]])
+
+    chunks = list(pack_chunks(batches(), FIELDS))
+    read = [Chunk(chunk.content) for chunk in chunks]
+    assert [add for chunk in read for add in chunk.files.adds()] == files
+    assert [chunk.files for chunk in chunks] == [chunk.size for chunk in read]
+    assert all(len(chunk.content) <= CONTENT_BYTES for chunk in chunks)
+    assert [hashed for chunk in chunks for hashed in chunk.hashes] == [hash_of(add.path) for add in files]
+    return chunks
+
+
+def test_many_small_files_fill_their_chunks() -> None:
+    *full, _ = chunks_of(adds([400] * 5000))
+    assert len(full) > 1
+    assert all(len(chunk.content) >= ENOUGH * CONTENT_BYTES for chunk in full)
+
+
+@pytest.mark.parametrize("size", [100_000, 300_000, 600_000, 770_000])
+def test_files_of_which_a_chunk_holds_but_a_few_are_packed(size: int) -> None:
+    chunks_of(adds([size] * 6))
+
+
+def test_a_large_file_among_small_ones_is_packed() -> None:
+    chunks_of(adds([600_000 if number % 400 == 200 else 500 for number in range(1200)]))
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.lists(st.sampled_from([50, 5_000, 60_000, 250_000, 500_000, 700_000]), min_size=1, max_size=10))
+def test_files_of_all_sizes_are_packed_in_their_order(sizes: list[int]) -> None:
+    chunks_of(adds(sizes), batch=3)
+
+
+def test_a_file_that_is_larger_than_an_item_is_refused() -> None:
+    with pytest.raises(TooLargeFileError):
+        chunks_of(adds([50, 900_000, 50]))
+
+
+def test_no_files_make_no_chunks() -> None:
+    assert list(pack_chunks([], FIELDS)) == []

@@ -1,0 +1,112 @@
+"""A root comes back from DynamoDB as it was made: with bounds that are equal, and of the same types."""
+
+import json
+import math
+import zlib
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from core.delta.index import UnusableIndexError
+from core.delta.log.replay import Totals
+from core.delta.snapshot import Metadata, Protocol
+from core.index.items import Place
+from core.index.root import ChunkInfo, Root
+from core.pruning.schema import DataType, Field
+from core.pruning.values import TOP
+from core.pruning.zones import Zone
+from core.storage.objects import ObjectInfo
+from tests.unit.index.world import schema_of
+
+TEXTS = st.text(st.characters(exclude_categories=[]))  # a bound of strings may end in half a surrogate pair
+BOUNDS = (
+    st.sampled_from([TOP, math.inf, -math.inf, -0.0, 0.0, 5.0, 5, True, False, "", "top", "inf"])
+    | st.integers(-(10**38), 10**38)
+    | st.floats(allow_nan=False)
+    | TEXTS
+)
+FIELDS = [
+    Field(("id",), DataType("long"), in_partitions=False, was_float=False),
+    Field(("box", "a.b"), DataType("decimal", 38, 10), in_partitions=False, was_float=True),
+    Field(("p \u2028",), DataType("string"), in_partitions=True, was_float=False),
+]
+TEXTS_BY_NAME = st.dictionaries(TEXTS, TEXTS, max_size=3)
+
+
+def root(**changes: Any) -> Root:
+    fields = {
+        "version": 7,
+        "tip": ObjectInfo("a/_delta_log/00000000000000000007.json", 12, 1_700_000_000_123, '"etag"'),
+        "protocol": Protocol(3, 7, ("deletionVectors",), ("deletionVectors", "appendOnly")),
+        "metadata": Metadata("m", schema_of(id="long"), ("p",), created_time=3),
+        "totals": Totals(5, 2**62, 1),
+        "chunks": [ChunkInfo(Place("b", 0), 3, 100, 2**32 - 1, in_tail=False)],
+        "zones": {},
+        "buckets": [Place("b", 0), Place("a", 1)],
+    }
+    return Root(**(fields | changes))
+
+
+def typed(value: Any) -> Any:
+    """With the types, and the sign of a zero: 5, 5.0 and True are equal, but not the same."""
+    return [(type(bound), str(bound) if isinstance(bound, float) else bound) for bound in value]
+
+
+@settings(deadline=None, max_examples=200)
+@given(st.lists(st.builds(Zone, BOUNDS, BOUNDS, st.booleans(), st.booleans()), max_size=4))
+def test_every_bound_comes_back_equal_and_of_its_type(zones: list[Zone]) -> None:
+    kept = Root.unpack(root(zones=dict.fromkeys(FIELDS, zones)).pack()).zones
+    assert list(kept) == FIELDS
+    for read in kept.values():
+        assert list(map(typed, read)) == list(map(typed, zones))
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.none() | TEXTS, TEXTS_BY_NAME, TEXTS_BY_NAME, st.lists(TEXTS).map(tuple), st.none() | st.integers())
+def test_all_that_is_said_of_the_table_comes_back(
+    name: str | None, options: Any, configuration: Any, columns: tuple[str, ...], created: int | None
+) -> None:
+    metadata = Metadata("ü", '{ "a" : 1.0}', columns, name, name, "parquet", options, configuration, created)
+    protocol = Protocol(3, 7, columns, ())
+    written = root(metadata=metadata, protocol=protocol)
+    assert Root.unpack(written.pack()) == written
+
+
+def changed(content: bytes, **changes: Any) -> bytes:
+    return zlib.compress(json.dumps(json.loads(zlib.decompress(content)) | changes).encode())
+
+
+@pytest.mark.parametrize("form", [0, 2, None, "1"])
+def test_a_root_of_another_form_is_not_read(form: object) -> None:
+    with pytest.raises(UnusableIndexError, match="form"):
+        Root.unpack(changed(root().pack(), form=form))
+
+
+@pytest.mark.parametrize(
+    "change", [{"chunks": 5}, {"chunks": [[]]}, {"zones": [[1, 2]]}, {"tip": {}}, {"totals": None}]
+)
+def test_a_root_that_is_none_is_not_read(change: dict[str, Any]) -> None:
+    with pytest.raises(UnusableIndexError):
+        Root.unpack(changed(root().pack(), **change))
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.data())
+def test_no_damage_goes_unseen(data: st.DataObject) -> None:
+    written = root(zones={field: [Zone(1, 2, has_values=True, has_nulls=False)] for field in FIELDS})
+    content = bytearray(written.pack())
+    kind = data.draw(st.sampled_from(["a bit", "a part is missing", "cut"]))
+    place = data.draw(st.integers(1, len(content) - 1))
+    if kind == "a bit":
+        content[place] ^= 1 << data.draw(st.integers(0, 7))
+    elif kind == "cut":
+        del content[place:]
+    else:
+        del content[place : place + data.draw(st.integers(1, 50))]
+    try:
+        read = Root.unpack(bytes(content))
+    except UnusableIndexError:
+        return
+    assert read == written

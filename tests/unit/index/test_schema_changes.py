@@ -1,0 +1,111 @@
+"""Commits that change the schema, laid over an index of the schema before."""
+
+import json
+from typing import Any
+
+import pytest
+
+from core.api.query import QueryRequest
+from core.delta.snapshot import Snapshot
+from core.delta.tables import DeltaTables
+from core.sharing.call import Observed
+from core.sharing.selection import Selection
+from tests.unit.delta.builder import Action, add, metadata
+from tests.unit.index.world import IndexedTable, schema_of
+
+PROTOCOL = {
+    "protocol": {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": ["typeWidening", "columnMapping", "timestampNtz"],
+        "writerFeatures": ["typeWidening", "columnMapping", "timestampNtz"],
+    }
+}
+WIDENED: dict[str, tuple[str, str, list[Any], list[Any]]] = {
+    "integer to long": ("integer", "long", [1, 2, 3], ["2", "1 + 1", "2147483648"]),
+    "float to double": ("float", "double", [0.1, 0.25, 3.4e38], ["0.1D", "CAST('0.1' AS FLOAT)", "0.25"]),
+    "a longer decimal": ("decimal(10,2)", "decimal(20,4)", [1.25, 2.5, 99.99], ["2.5", "1.2500", "99.9901"]),
+    "date to time": ("date", "timestamp_ntz", ["2024-01-01", "2024-06-01"], ["'2024-06-01 00:00:00'", "'2024-01-01'"]),
+    "integer to double": ("integer", "double", [1, 2, 3], ["2.0D", "2.5D"]),
+    "integer to decimal": ("integer", "decimal(12,2)", [1, 2, 3], ["2.00", "2.5"]),
+    "to another altogether": ("string", "long", ["1", "20", "3"], ["20", "3"]),
+}
+
+
+def with_value(number: int, value: Any, partitioned: bool) -> Action:
+    if partitioned:
+        return add(f"{number}", partitionValues={"c": str(value)})
+    bounds = {"numRecords": 2, "minValues": {"c": value}, "maxValues": {"c": value}, "nullCount": {"c": 0}}
+    return add(f"{number}", partitionValues={}, stats=json.dumps(bounds))
+
+
+def kept(snapshot: Snapshot, hint: str) -> list[str]:
+    selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
+    found = selection.kept(snapshot.batches(selection.predicate), Observed())
+    return sorted(path for some in found for path in some.files.paths)
+
+
+def check_same(world: IndexedTable, hints: list[str]) -> None:
+    expected, snapshot = DeltaTables().snapshot(world.lake.storage()), world.snapshot()
+    assert "index" in snapshot.origin
+    assert snapshot.metadata == expected.metadata
+    for hint in hints:
+        assert kept(snapshot, hint) == kept(expected, hint), hint
+
+
+@pytest.mark.parametrize("partitioned", [False, True], ids=["data", "partition"])
+@pytest.mark.parametrize("change", WIDENED)
+def test_a_column_of_a_wider_type_is_pruned_by_as_without_an_index(change: str, partitioned: bool) -> None:
+    before, after, values, literals = WIDENED[change]
+    columns = ["c"] if partitioned else []
+    files = [with_value(number, value, partitioned) for number, value in enumerate(values)]
+    world = IndexedTable()
+    world.lake.commit(0, PROTOCOL, metadata(schemaString=schema_of(c=before), partitionColumns=columns), *files)
+    world.build()
+    widened = [{"toType": after, "fromType": before, "tableVersion": 1}]
+    schema = schema_of(c=after).replace('"metadata": {}', f'"metadata": {{"delta.typeChanges": {json.dumps(widened)}}}')
+    later = with_value(99, values[-1], partitioned)
+    world.lake.commit(1, metadata(schemaString=schema, partitionColumns=columns), later)
+    operators = ("=", "<", ">", "<=", ">=", "<>")
+    check_same(world, [f"c {operator} {literal}" for operator in operators for literal in literals] + ["c IS NULL"])
+
+
+def mapped(**physical_names: str) -> str:
+    fields = [
+        {
+            "name": name,
+            "type": "long",
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number},
+        }
+        for number, (name, physical) in enumerate(physical_names.items())
+    ]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def test_columns_that_are_renamed_swapped_or_made_anew_are_the_ones_that_the_log_means() -> None:
+    about = {"partitionColumns": [], "configuration": {"delta.columnMapping.mode": "name"}}
+    bounds = [
+        {"numRecords": 2, "minValues": {"x": at, "y": 10 - at}, "maxValues": {"x": at, "y": 10 - at}} for at in range(5)
+    ]
+    files = [add(f"{at}", partitionValues={}, stats=json.dumps(stats)) for at, stats in enumerate(bounds)]
+    hints = [
+        f"{name} {operator} {at}" for name in "abc" for operator in ("=", ">", "IS NULL OR a =") for at in (0, 3, 8)
+    ]
+    world = IndexedTable()
+    world.lake.commit(0, PROTOCOL, metadata(schemaString=mapped(a="x", b="y"), **about), *files)
+    world.build()
+    for version, names in enumerate(({"b": "x", "a": "y"}, {"c": "x", "a": "y"}, {"a": "z", "c": "y"}), start=1):
+        world.lake.commit(version, metadata(schemaString=mapped(**names), **about))
+        check_same(world, hints)
+
+
+def test_other_partition_columns_than_the_indexs_are_no_matter() -> None:
+    world = IndexedTable()
+    files = [add(f"{number}", partitionValues={"p": f"{number}"}) for number in range(4)]
+    schema = schema_of(p="long", q="long")
+    world.lake.commit(0, PROTOCOL, metadata(schemaString=schema, partitionColumns=["p"]), *files)
+    world.build()
+    later = [add(f"q{number}", partitionValues={"q": f"{number}"}) for number in range(4)]
+    world.lake.commit(1, metadata(schemaString=schema, partitionColumns=["q"]), *later)
+    check_same(world, ["p = 2", "q = 2", "p = 2 AND q = 2", "p IS NULL", "q > 1 OR p > 1"])

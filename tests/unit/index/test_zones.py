@@ -1,0 +1,95 @@
+"""Zones: a chunk in which some file may match is never left unread."""
+
+import json
+from typing import Any
+
+from hypothesis import event, given, settings
+from hypothesis import strategies as st
+
+from core.delta.snapshot import Metadata
+from core.index.build import indexed_fields
+from core.index.root import Root
+from core.pruning.columns import FileColumns
+from core.pruning.files import SOME
+from core.pruning.predicate import Predicate, compile_predicate
+from core.pruning.schema import Field
+from core.pruning.zones import Zone, may_match, zone_of
+from tests.property.pruning.predicates import Drawing, json_leaf, sql_leaf
+from tests.property.pruning.tables import COLUMNS, File, Table, tables
+from tests.property.pruning.writers import WRITERS
+from tests.unit.index.test_root import root
+from tests.unit.index.world import metadata_of
+from tests.unit.pruning.support import columns_of
+
+LEAVES = {"sql": sql_leaf, "json": json_leaf}
+
+
+def metadata(table: Table) -> Metadata:
+    partition_columns = tuple(column.name for column in table.columns if column.place == "partition")
+    configuration = {"delta.columnMapping.mode": "name"} if table.mapped else {}
+    return Metadata("m", table.schema_string, partition_columns, configuration=configuration)
+
+
+def zones_of(fields: list[Field], chunks: list[list[File]]) -> dict[Field, list[Zone]]:
+    """As a reader has them: through the root."""
+    zones = {field: [zone_of(field, columns_of(files)) for files in chunks] for field in fields}
+    return dict(Root.unpack(root(zones=zones).pack()).zones)
+
+
+@settings(max_examples=400, deadline=None)
+@given(table=tables(COLUMNS), language=st.sampled_from(["sql", "json"]), data=st.data())
+def test_a_chunk_with_a_file_that_may_match_is_read(table: Table, language: str, data: st.DataObject) -> None:
+    drawing = Drawing(data, table.columns)
+    chunks = [
+        [table.file(drawing, WRITERS) for _ in range(drawing.pick([1, 2, 3]))] for _ in range(drawing.pick([1, 2, 3]))
+    ]
+    predicate = table.compile(drawing.tree(LEAVES[language]), language)
+    indexed = indexed_fields(metadata(table))
+    for fields in (indexed, indexed[:1], []):
+        read = may_match(predicate.root, len(chunks), zones_of(fields, chunks))
+        for files, is_read in zip(chunks, read, strict=True):
+            matches = any(verdict & SOME for verdict in predicate.evaluate(columns_of(files)))
+            event(f"{matches=} {is_read=}")
+            assert is_read or not matches
+
+
+def with_values(*values: Any) -> FileColumns:
+    texts = [json.dumps({"numRecords": 1, "minValues": {"c": value}, "maxValues": {"c": value}}) for value in values]
+    return FileColumns([{}] * len(texts), texts)
+
+
+def read(hint: str, kind: str, *chunks: FileColumns) -> list[int]:
+    table = metadata_of(c=kind)
+    fields = indexed_fields(table)
+    predicate = compile_hint(hint, table)
+    return list(
+        may_match(predicate.root, len(chunks), {field: [zone_of(field, each) for each in chunks] for field in fields})
+    )
+
+
+def compile_hint(hint: str, table: Metadata) -> Predicate:
+    predicate = compile_predicate(
+        [hint], None, schema_string=table.schema_string, partition_columns=table.partition_columns
+    )
+    assert predicate is not None
+    return predicate
+
+
+def test_chunks_whose_files_are_all_ruled_out_are_not_read() -> None:
+    chunks = [with_values(1, 2), with_values(3, 9), with_values(10)]
+    assert read("c = 4", "long", *chunks) == [0, 1, 0]
+    assert read("c < 3", "long", *chunks) == [1, 0, 0]
+    assert read("c = 2 OR c = 10", "long", *chunks) == [1, 0, 1]
+    assert read("c > 10", "long", *chunks) == [0, 0, 0]
+
+
+def test_a_column_whose_type_was_changed_since_has_no_zones() -> None:
+    (field,) = indexed_fields(metadata_of(c="integer"))
+    predicate = compile_hint("c = 4", metadata_of(c="long"))
+    assert list(may_match(predicate.root, 1, {field: [zone_of(field, with_values(1))]})) == [1]
+
+
+def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:
+    nulls = FileColumns([{}], ['{"numRecords":3,"nullCount":{"c":3}}'])
+    assert read("c = 4", "long", nulls) == [0]
+    assert read("c IS NULL", "long", nulls) == [1]
