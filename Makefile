@@ -28,12 +28,13 @@ serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --
 .PHONY: test
 test: .venv/.all ## Run the tests, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
-	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/clients --cov --cov-report=
+	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/clients --ignore=tests/job --cov --cov-report=
 	$(RUN) coverage report
 
 # The first test waits for Spark to make all tables.
 .PHONY: test-clients
-test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's jars are fetched once)
+test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's jars are fetched once); run the index's job with Spark, killed, and two at once
+	$(RUN) pytest tests/job --timeout=300
 	$(RUN) pytest tests/clients --timeout=900
 
 .PHONY: test-nightly

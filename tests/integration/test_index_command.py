@@ -23,7 +23,6 @@ from tests.tables import events, many_files
 
 SECONDS = 240
 SLUICE = ["-m", "cli.main"]
-WITH_SPARK = ["-c", "from pipeline import small; small.SMALL_LOG_BYTES = 0; from cli.main import main; main()"]
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -39,8 +38,7 @@ def server(folder: Path) -> Iterator[Server]:
     many_files(folder / "many")
     people = pa.table({"id": [1, 2, 3]})
     write_deltalake(folder / "followed", people)
-    write_deltalake(folder / "large", people)
-    names = ("events", "many", "followed", "large")
+    names = ("events", "many", "followed")
     tables = [{"name": name, "location": str(folder / name), "historyShared": True} for name in names]
     shares = {"version": 1, "shares": [{"name": "own", "schemas": [{"name": "t", "tables": tables}]}]}
     with running_server(folder, shares, "--admin-env-out", str(folder / "admin.env")) as running:
@@ -145,13 +143,3 @@ def test_a_build_that_is_stopped_says_so_and_leaves_no_index(sluice, environment
     assert re.fullmatch(r"Stopped\. Readers keep the index that they have; .*\n", err)
     (told,) = json.loads(sluice("index", "status", "own.t.many", "--json").stdout)
     assert told["index"] is None
-
-
-def test_large_tables_are_indexed_by_one_spark_that_ends_with_the_command(server, sluice):
-    expected = paths(server, "large")
-
-    built = sluice("index", "own.t.large", "own.t.events", "--full", "--json", by=WITH_SPARK)
-
-    assert built.returncode == 0, built.stderr
-    assert [(told["outcome"], told["files"]) for told in json.loads(built.stdout)] == [("built", 1), ("built", 10)]
-    assert paths(server, "large") == expected

@@ -7,8 +7,8 @@ import pytest
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.tables import DeltaTables
 from tests.fault_proxy import FAULTS, FaultProxy, fault_proxy
-from tests.integration.index.builder import build
-from tests.integration.index.embedded import EmbeddedIndex, paths
+from tests.job.index.builder import build
+from tests.job.index.embedded import EmbeddedIndex, paths
 
 
 @pytest.fixture(params=[1, 2])

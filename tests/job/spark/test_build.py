@@ -23,7 +23,7 @@ from pipeline.connection import dynamodb
 from pipeline.indexing import Indexer
 from pipeline.small import IndexTable
 from tests.integration.iam import allow, create_role
-from tests.integration.pipeline.conftest import INDEX_TABLE, JobUser
+from tests.job.spark.conftest import INDEX_TABLE, JobUser
 from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove, vector
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -2,8 +2,8 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws
 from core.index import build
-from tests.integration.index.builder import CONTENT_BYTES
-from tests.integration.index.embedded import EmbeddedIndex
+from tests.job.index.builder import CONTENT_BYTES
+from tests.job.index.embedded import EmbeddedIndex
 
 
 @pytest.fixture

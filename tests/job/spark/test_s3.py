@@ -12,7 +12,7 @@ from core.errors import TableFilesError
 from pipeline.replay import live_files
 from pipeline.storage import TableStorage
 from tests.integration.iam import allow, create_role
-from tests.integration.pipeline.conftest import JobUser
+from tests.job.spark.conftest import JobUser
 from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove
 from tests.unit.pipeline.log_rows import add_of, in_order
 

@@ -19,8 +19,8 @@ from core.index.builds import GRACE_SECONDS, Build
 from core.index.reader import TableIndexes
 from core.index.update import build_all
 from pipeline.small import indexed
-from tests.integration.index.builder import LOST, build
-from tests.integration.index.embedded import EmbeddedIndex, paths
+from tests.job.index.builder import LOST, build
+from tests.job.index.embedded import EmbeddedIndex, paths
 
 ROOT = Path(__file__).parents[3]
 KILLS = 20
@@ -31,7 +31,7 @@ ROUNDS = 4
 def builder(aws: EmbeddedAws, world: EmbeddedIndex) -> Iterator["subprocess.Popen[str]"]:
     location = world.lake.location
     arguments = [location.bucket, location.prefix, world.index_table, json.dumps(aws.client_arguments())]
-    command = [sys.executable, "-m", "tests.integration.index.builder", *arguments]
+    command = [sys.executable, "-m", "tests.job.index.builder", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             yield process
