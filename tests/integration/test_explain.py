@@ -150,13 +150,18 @@ def indexes(server: Server) -> None:
     assert done.returncode == 0
 
 
-@pytest.mark.parametrize("case", OWN_CASES)
+def unlimited(cases: list[Case]) -> list[Case]:
+    """Which files fill a limit depends on their order, and the server may go on with that of the log."""
+    return [case._replace(limit=None) for case in cases]
+
+
+@pytest.mark.parametrize("case", unlimited(OWN_CASES))
 def test_with_an_index_a_recipient_is_given_the_files_that_it_counts(indexes, check, explain, case):
     assert explain(case.table)["index"] is not None
     check(case)
 
 
-@pytest.mark.parametrize("case", GOLDEN_CASES)
+@pytest.mark.parametrize("case", unlimited(GOLDEN_CASES))
 @pytest.mark.usefixtures("golden_tables")
 def test_with_an_index_the_same_is_so_of_unusual_tables(indexes, check, explain, case):
     assert explain(case.table)["index"] is not None
