@@ -9,7 +9,6 @@ import os
 import statistics
 import threading
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 FILES_VARIABLE = "BENCH_FILES"
 FILES_PER_DAY = 250
 ROWS_PER_FILE = 250_000
-FAST = 1
-GZIP_FORMAT = 31
 SERVICES = ("s3", "dynamodb")
 
 
@@ -247,7 +244,9 @@ def _query(session: botocore.session.Session) -> Callable[[str, Mapping[str, obj
 
 def _drain(body: Iterable[bytes], *, gzipped: bool = False) -> int:
     """How many lines there are."""
-    compressor = zlib.compressobj(FAST, zlib.DEFLATED, GZIP_FORMAT)
+    from core.runtime.events import gzip_compressor
+
+    compressor = gzip_compressor()
     lines = 0
     for part in body:
         lines += part.count(b"\n")

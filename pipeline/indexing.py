@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from core.catalog.model import Table
 from core.index.builds import Build, LostRaceError
+from core.index.columns import INDEXED_COLUMNS
 from core.index.items import table_of
 from core.index.store import Head
 from pipeline.small import IndexTable, build_later, build_small, older_index
@@ -40,11 +41,13 @@ class Indexer:
         indexes: IndexTable,
         *,
         spark: "Callable[[], SparkSession]",
+        columns: int = INDEXED_COLUMNS,
         footers: bool = True,
         progress: Progress = _silent,
     ) -> None:
         self._indexes = indexes
         self._spark = spark
+        self._columns = columns
         self._footers = footers
         self._progress = progress
 
@@ -64,12 +67,13 @@ class Indexer:
         older = older_index(self._indexes, opened, live) if live and not full else None
         if older is not None:
             self._progress("reading the commits since", 0, None)
-            later = build_later(self._indexes, opened, older)
+            later = build_later(self._indexes, opened, older, columns=self._columns)
             if later is not None:
                 return ("up to date" if later.build == older.build else "later"), later, 0
         expected = live.build if live else None
         self._progress("reading the log", 0, None)
-        small = build_small(self._indexes, opened, expected, storage if self._footers else None)
+        footers_of = storage if self._footers else None
+        small = build_small(self._indexes, opened, expected, footers_of, columns=self._columns)
         if small is not None:
             return "built", small, 0
         from pipeline.spark_build import build_with_spark  # not for small tables: it needs Spark
@@ -81,6 +85,7 @@ class Indexer:
             self._indexes.writer.table_name,
             storage,
             expected,
+            columns=self._columns,
             footers=self._footers,
             units_per_second=self._indexes.writer.units_per_second,
             progress=self._progress,

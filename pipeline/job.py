@@ -8,6 +8,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -15,6 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from core.catalog.admin import CatalogAdmin
 from core.catalog.model import Table
 from core.errors import SharingError
+from core.index.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS
 from core.index.rows import NotIndexableError
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter, WriteFailedError
@@ -49,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         IndexStore(client, settings.index_table),
         IndexWriter(client, settings.index_table, units_per_second=asked.write_rate),
     )
-    indexer = Indexer(indexes, spark=_spark, footers=not asked.no_footers, progress=_lines())
+    indexer = Indexer(indexes, spark=_spark, columns=asked.columns, footers=not asked.no_footers, progress=_lines())
     failed = False
     for table in tables:
         print(f"{table.full_name}: ...", flush=True)
@@ -94,9 +96,23 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument("--table", action="append", default=[], metavar="SHARE.SCHEMA.TABLE")
     chosen.add_argument("--all", action="store_true", help="all tables of the catalog")
     parser.add_argument("--full", action="store_true", help="build anew instead of going on from the last index")
+    parser.add_argument(
+        "--columns",
+        type=_number_of_columns,
+        default=INDEXED_COLUMNS,
+        metavar="N",
+        help=f"how many columns to index beside the partition columns (default: {INDEXED_COLUMNS})",
+    )
     parser.add_argument("--no-footers", action="store_true", help="do not read Parquet footers for missing statistics")
     parser.add_argument("--write-rate", type=float, metavar="UNITS", help="DynamoDB write units a second, at most")
     return parser
+
+
+def _number_of_columns(text: str) -> int:
+    with suppress(ValueError):
+        if 0 <= (number := int(text)) <= MAX_INDEXED_COLUMNS:
+            return number
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 0 to {MAX_INDEXED_COLUMNS}")
 
 
 def _spark() -> "SparkSession":

@@ -18,8 +18,7 @@ from pyspark import TaskContext
 
 from core.index.build import pack_chunks
 from core.index.builds import Build
-from core.index.items import Place, bucket_key
-from core.index.keys import ENTRY, bucket_of, pack_entries, split
+from core.index.keys import sealed, split
 from core.index.root import pack_zones
 from core.index.rows import FIELDS, PRUNING_STATS, checked
 from core.index.writer import IndexWriter
@@ -27,12 +26,10 @@ from core.pruning.schema import Field
 from pipeline.connection import dynamodb
 from pipeline.footers import COLUMN as FOOTER_STATS
 from pipeline.footers import Footers
+from pipeline.order import files_of_range
 
 # A chunk's number: that of the task, and that of the chunk among the task's own.
 CHUNKS_PER_TASK = 2**16
-# Buckets are written by the task that has their group.
-BUCKETS_PER_GROUP = 256
-
 CHUNK = pa.schema(
     {
         "number": pa.int64(),
@@ -42,11 +39,10 @@ CHUNK = pa.schema(
         "zones": pa.binary(),
         "file_bytes": pa.decimal128(38),
         "vectors": pa.int64(),
-        "entries": pa.binary(),
+        "groups": pa.list_(pa.binary()),
         "units": pa.int64(),
     }
 )
-GROUP = pa.schema({"group": pa.int64(), "entries": pa.binary()})
 MORE = Schema(
     [
         ArrowField(name, FIELDS[name], nullable=True)
@@ -64,20 +60,23 @@ class Packing:
     build: str
     fields: tuple[Field, ...]
     footers: Footers | None
+    groups: int
+    """Of buckets: those of a group are written by one task."""
     units_per_second: float | None
     """For each task."""
 
-    def chunks(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Packs and writes a task's files. A row of `CHUNK` for each chunk."""
+    def chunks(self, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Packs and writes the files of a task's range. A row of `CHUNK` for each chunk."""
         task = TaskContext.get()
         first = (task.partitionId() if task else 0) * CHUNKS_PER_TASK
-        build = Build(self._writer(), self.table, name=self.build)
-        completed = self.footers.complete(batches) if self.footers else batches
+        build = self._build()
+        files = files_of_range(runs)
+        completed = self.footers.complete(files) if self.footers else files
         packed = pack_chunks(map(rows_from, completed), self.fields)
         numbers = range(first, first + CHUNKS_PER_TASK)
         units = 0
         for chunk, content in build.write_chunks(packed, numbers):
-            entries = pack_entries(content.entries(chunk.info.place.number))
+            entries = content.entries(chunk.info.place.number)
             row = {
                 "number": chunk.info.place.number,
                 "files": chunk.info.files,
@@ -86,39 +85,28 @@ class Packing:
                 "zones": pack_zones(chunk.zones),
                 "file_bytes": sum(content.sizes),
                 "vectors": sum(content.has_vector),
-                "entries": entries,
+                "groups": list(split(entries, range(self.groups), self.groups)),
                 "units": build.writer.units - units,
             }
             units = build.writer.units
             yield pa.RecordBatch.from_pylist([row], CHUNK)
 
-    def groups(self, batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
-        """The keys of chunks, by the group of buckets that they go to: the rows of `GROUP`."""
-        for batch in batches:
-            for entries in batch.column("entries").to_pylist():
-                found: dict[int, list[bytes]] = {}
-                for begin in range(0, len(entries), ENTRY.size):
-                    entry = entries[begin : begin + ENTRY.size]
-                    group = bucket_of(int.from_bytes(entry[:8]), buckets) // BUCKETS_PER_GROUP
-                    found.setdefault(group, []).append(entry)
-                rows = [{"group": group, "entries": b"".join(each)} for group, each in found.items()]
-                yield pa.RecordBatch.from_pylist(rows, GROUP)
-
-    def buckets(self, batches: Iterable[pa.RecordBatch], buckets: int) -> Iterator[pa.RecordBatch]:
+    def buckets(self, batches: Iterable[pa.RecordBatch], per_group: int) -> Iterator[pa.RecordBatch]:
         """Writes the buckets of a task's groups. It tells how many units that took."""
         found: dict[int, list[bytes]] = {}
         for batch in batches:
-            for group, entries in zip(*(batch.column(name).to_pylist() for name in GROUP.names), strict=True):
+            for group, entries in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                 found.setdefault(group, []).append(entries)
-        writer = self._writer()
+        build = self._build()
         for group, parts in found.items():
-            of_group = range(group * BUCKETS_PER_GROUP, min((group + 1) * BUCKETS_PER_GROUP, buckets))
-            written = split(b"".join(parts), of_group, buckets)
-            writer.put((bucket_key(self.table, Place(self.build, number)), part) for number, part in written.items())
-        yield pa.RecordBatch.from_pylist([{"units": writer.units}], pa.schema({"units": pa.int64()}))
+            buckets = range(group * per_group, (group + 1) * per_group)
+            contents = split(b"".join(parts), buckets, self.groups * per_group)
+            build.write_buckets(zip(buckets, map(sealed, contents), strict=True))
+        yield pa.RecordBatch.from_pylist([{"units": build.writer.units}], pa.schema({"units": pa.int64()}))
 
-    def _writer(self) -> IndexWriter:
-        return IndexWriter(dynamodb(), self.index_table, units_per_second=self.units_per_second)
+    def _build(self) -> Build:
+        writer = IndexWriter(dynamodb(), self.index_table, units_per_second=self.units_per_second)
+        return Build(writer, self.table, name=self.build)
 
 
 def rows_from(batch: pa.RecordBatch) -> RecordBatch:
@@ -132,6 +120,8 @@ def rows_from(batch: pa.RecordBatch) -> RecordBatch:
 
 
 def _more(texts: pa.Array) -> dict[str, Array]:
+    if texts.null_count == len(texts):
+        return {}
     for text in texts.drop_null().to_pylist():
         checked(orjson.loads(text))
     lines = "\n".join(text or "{}" for text in texts.to_pylist()).encode()

@@ -7,12 +7,14 @@ file.
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql.functions import col, expr, row_number
 
 from pipeline.log.rows import FILE
-from pipeline.log.source import checkpoint_files, commit_actions
+from pipeline.log.source import SAMPLE_FILES, checkpoint_files, checkpoint_sample, commit_actions
 from pipeline.log.top import Top, segment_of, top_of
 from pipeline.refusals import refusals
 from pipeline.storage import TableStorage
@@ -22,9 +24,31 @@ VECTOR = """deletionVector.storageType || deletionVector.pathOrInlineDv ||
     coalesce('@' || deletionVector.offset, '')"""
 
 
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    top: Top
+    newest: DataFrame
+    """The last actions of the commits."""
+    checkpoint: DataFrame | None
+    of_checkpoint: DataFrame | None
+    """A sample."""
+
+    @property
+    def files(self) -> DataFrame:
+        """The columns of `FILE`."""
+        added = self.newest.where("action = 'add'").select(*FILE.names)
+        return added if self.checkpoint is None else added.union(untouched(self.checkpoint, self.newest))
+
+    def sample(self) -> pa.Table:
+        """Partition values and statistics of some files, perhaps of some that are gone."""
+        added = self.newest.where("action = 'add'").limit(SAMPLE_FILES).select(*FILE.names)
+        some = added if self.of_checkpoint is None else added.union(self.of_checkpoint)
+        return some.select("partitionValues", "stats").toArrow()
+
+
 @contextlib.contextmanager
-def live_files(spark: SparkSession, table: TableStorage, version: int | None = None) -> Iterator[tuple[Top, DataFrame]]:
-    """A version of a table, by default the latest, with its files: the columns of `FILE`.
+def replayed(spark: SparkSession, table: TableStorage, version: int | None = None) -> Iterator[Replayed]:
+    """A version of a table, by default the latest.
 
     Commits are read at once, by the workers, and kept until the block's end; the checkpoint whenever its files are
     asked for. What a worker refuses inside of the block, is refused with the words of `core.delta`.
@@ -36,10 +60,11 @@ def live_files(spark: SparkSession, table: TableStorage, version: int | None = N
         try:
             of_table = newest.where("path IS NULL").select("action", "content").collect()
             top = top_of(opened, segment, {row.action: row.content for row in of_table})
-            files = newest.where("action = 'add'").select(*FILE.names)
             if segment.checkpoint:
-                files = files.union(untouched(checkpoint_files(spark, table, segment), newest))
-            yield top, files
+                of_checkpoint = [read(spark, table, segment) for read in (checkpoint_files, checkpoint_sample)]
+                yield Replayed(top, newest, *of_checkpoint)
+            else:
+                yield Replayed(top, newest, None, None)
         finally:
             newest.unpersist()
 

@@ -14,6 +14,7 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
+    "spark.python.daemon.module": "pipeline.daemon",
 }
 
 

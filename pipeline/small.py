@@ -12,11 +12,13 @@ from core.delta.snapshot import Add, Metadata
 from core.index.build import indexed_fields
 from core.index.builds import Build, Indexed
 from core.index.checkpoint import IndexedCheckpoint
+from core.index.columns import INDEXED_COLUMNS
 from core.index.items import table_of
 from core.index.root import Root
 from core.index.store import Head, IndexStore
 from core.index.update import TooManyChangesError, build_all, build_on
 from core.index.writer import IndexWriter
+from core.pruning.schema import Field
 from pipeline.storage import TableObjects, TableStorage
 
 # Of the log that is read for it. Some 50,000 files.
@@ -45,13 +47,16 @@ def older_index(indexes: IndexTable, opened: TableObjects, head: Head) -> Indexe
         return None
 
 
-def build_later(indexes: IndexTable, opened: TableObjects, older: IndexedCheckpoint) -> Head | None:
+def build_later(
+    indexes: IndexTable, opened: TableObjects, older: IndexedCheckpoint, *, columns: int = INDEXED_COLUMNS
+) -> Head | None:
     """An index of the latest version from an older one. None if it must be built anew."""
     log = list_log(opened.objects, opened.location, from_version=older.version)
     if log.file(older.version) != older.tip:
         return None
     if log.version == older.version:
-        return indexes.live(older.table)
+        same = indexed_fields(older.metadata, columns) == list(older.root.zones)
+        return indexes.live(older.table) if same else None
     commits = [log.commits.get(version) for version in range(older.version + 1, log.version + 1)]
     if (
         len(commits) > MAX_COMMITS
@@ -61,13 +66,19 @@ def build_later(indexes: IndexTable, opened: TableObjects, older: IndexedCheckpo
     segment = log.segment_after(older.version, f"{older.version}:index-{older.build}", log.version)
     try:
         replayed = read_snapshot(*opened, segment, known=older)
-        return build_on(Build(indexes.writer, older.table).begin(), older, indexed(replayed), replayed.files)
+        build = Build(indexes.writer, older.table).begin()
+        return build_on(build, older, indexed(replayed), replayed.files, columns=columns)
     except (TooManyChangesError, UnusableIndexError):
         return None
 
 
 def build_small(
-    indexes: IndexTable, opened: TableObjects, expected: str | None, footers_of: TableStorage | None = None
+    indexes: IndexTable,
+    opened: TableObjects,
+    expected: str | None,
+    footers_of: TableStorage | None = None,
+    *,
+    columns: int = INDEXED_COLUMNS,
 ) -> Head | None:
     """An index of the whole table. None if it is too large for that. `footers_of`: whose footers may be read."""
     log = latest_log(opened.objects, opened.location)
@@ -76,10 +87,12 @@ def build_small(
         return None
     replayed = read_snapshot(*opened, segment)
     adds = list(replayed.snapshot.adds())
-    pruning_stats = _footer_stats(footers_of, replayed.snapshot.metadata, adds) if footers_of else {}
+    metadata = replayed.snapshot.metadata
+    fields = indexed_fields(metadata, columns)
+    pruning_stats = _footer_stats(footers_of, metadata, fields, adds) if footers_of else {}
     build = Build(indexes.writer, table_of(opened.location.uri)).begin()
     files = [(add, pruning_stats.get(place)) for place, add in enumerate(adds)]
-    return build_all(build, indexed(replayed), files, expected)
+    return build_all(build, indexed(replayed), files, expected, columns=columns)
 
 
 def indexed(replayed: Replayed) -> Indexed:
@@ -88,14 +101,16 @@ def indexed(replayed: Replayed) -> Indexed:
     return Indexed(snapshot.version, replayed.segment.tip, snapshot.protocol, snapshot.metadata, totals)
 
 
-def _footer_stats(table: TableStorage, metadata: Metadata, adds: Sequence[Add]) -> dict[int, str | None]:
+def _footer_stats(
+    table: TableStorage, metadata: Metadata, fields: Sequence[Field], adds: Sequence[Add]
+) -> dict[int, str | None]:
     """By the places of those files of which the log has no statistics."""
     lacking = [place for place, add in enumerate(adds) if '"numRecords"' not in (add.stats or "")][:MAX_FOOTERS]
     if not lacking:
         return {}
     from pipeline.footers import PARALLEL_READS, Footers  # it brings pyarrow
 
-    footers = Footers.of(table, metadata, indexed_fields(metadata), MAX_FOOTERS)
+    footers = Footers.of(table, metadata, fields, MAX_FOOTERS)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         found = footers.read(pool, *zip(*((adds[place].path, adds[place].size) for place in lacking), strict=True))
         return dict(zip(lacking, found, strict=True))

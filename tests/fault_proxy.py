@@ -10,7 +10,7 @@ import json
 import random
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 PASSED, LOST_ANSWER, CLOSED = "passed", "lost answer", "closed"
@@ -32,6 +32,8 @@ class FaultProxy(ThreadingHTTPServer):
         self.target_port = target_port
         self.share = share
         self.outcomes: Counter[str] = Counter()
+        self.on_request: Callable[[int], None] = lambda _: None
+        """Called with the number of requests so far, before one is passed on."""
         self._chance = random.Random(seed)
         self._lock = threading.Lock()
 
@@ -43,6 +45,7 @@ class FaultProxy(ThreadingHTTPServer):
         with self._lock:
             chosen = self._chance.choice(FAULTS) if self._chance.random() < self.share else PASSED
             self.outcomes[chosen] += 1
+            self.on_request(self.outcomes.total())
             return chosen
 
 

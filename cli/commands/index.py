@@ -13,6 +13,7 @@ from cli.commands.demo import INTERRUPTED
 from cli.output import Output
 from cli.signals import until_stopped
 from core.catalog.model import Table
+from core.index.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS
 
 BUILD = "build"
 
@@ -41,6 +42,16 @@ def build(
     tables: Names = None,
     every: Annotated[bool, typer.Option("--all", help="All tables of the catalog.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Build anew, not on from the index that is there.")] = False,
+    columns: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            max=MAX_INDEXED_COLUMNS,
+            metavar="N",
+            help="How many columns to index beside the partition columns: the first, or the first of those that the "
+            "table keeps statistics of (delta.dataSkippingStatsColumns).",
+        ),
+    ] = INDEXED_COLUMNS,
     no_footers: Annotated[
         bool, typer.Option("--no-footers", help="Do not read Parquet footers for statistics that the log lacks.")
     ] = False,
@@ -62,7 +73,7 @@ def build(
     from cli.index.show import result_document, result_lines
 
     output, account = Output(as_json=as_json), account_of(context)
-    chosen, options = _tables(account, tables), BuildOptions(full, not no_footers, write_rate)
+    chosen, options = _tables(account, tables), BuildOptions(full, not no_footers, write_rate, columns)
     results = []
     with until_stopped() as stop, contextlib.closing(build_indexes(account, chosen, options)) as building:
         for result in building:

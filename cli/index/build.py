@@ -16,6 +16,7 @@ from cli.errors import CommandError
 from cli.index.progress import Report, reported
 from cli.reading import reading
 from core.catalog.model import Table
+from core.index.columns import INDEXED_COLUMNS
 from core.index.rows import NotIndexableError
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter, WriteFailedError
@@ -37,6 +38,7 @@ class BuildOptions:
     full: bool = False
     footers: bool = True
     write_rate: float | None = None
+    columns: int = INDEXED_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,9 @@ def build_indexes(account: Account, tables: Iterable[Table], options: BuildOptio
         for table in tables:
             with reported(table.full_name, sys.stderr) as report:
                 started = partial(spark, report)
-                indexer = Indexer(indexes, spark=started, footers=options.footers, progress=report)
+                indexer = Indexer(
+                    indexes, spark=started, columns=options.columns, footers=options.footers, progress=report
+                )
                 result = _in_thread(partial(_build, indexer, table, seen, full=options.full))
             yield result
 

@@ -17,6 +17,8 @@ from core.storage.location import InvalidLocationError, S3Location
 # A colon alone is none: a partition column may have one in its name.
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
+# In paths on lines of their own, the marks of all that is not simply below the table's root.
+UNUSUAL = ("%", ":/", "\n/", "./", ".\n")
 OUTSIDE = (
     "Table contains absolute paths and cannot be shared through delta sharing, "
     "unless its provider registers where they lead as auxiliary locations of the table."
@@ -38,6 +40,14 @@ class FilePaths:
         if ABSOLUTE.match(path):
             return self._below_a_root(_absolute(path))
         return self._relative(_decoded(path))
+
+    def find_all(self, paths: Sequence[str]) -> list[tuple[str, str]]:
+        """The same of many: mostly none of them is absolute, escaped or dotted."""
+        lines = "\n".join(["", *paths, ""])
+        if any(mark in lines for mark in UNUSUAL):
+            return [self.find(path) for path in paths]
+        bucket, directory = self._location.bucket, self._location.key("")
+        return [(bucket, directory + path) for path in paths]
 
     def find_deletion_vector(self, vector: DeletionVector) -> tuple[str, str]:
         """The same of the file that a deletion vector lies in."""

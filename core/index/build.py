@@ -6,8 +6,8 @@ chunk tells the number for the next one.
 
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import NamedTuple
 
 from arro3.core import RecordBatch, Table
@@ -16,14 +16,14 @@ from core.delta.features import column_mapping_mode
 from core.delta.log.actions import keys_of
 from core.delta.snapshot import Metadata
 from core.index.chunk import pack_chunk
+from core.index.columns import INDEXED_COLUMNS, STATISTICS_COLUMNS, column_names
 from core.index.items import CONTENT_BYTES
-from core.index.keys import Entry, hash_of
+from core.index.keys import hash_of, pack_entries
 from core.index.rows import PRUNING_STATS, NotIndexableError, files_in
-from core.pruning.columns import FileColumns
+from core.pruning.columns import ColumnsAtOnce
 from core.pruning.schema import Field, Schema
 from core.pruning.zones import Zone, zone_of
 
-INDEXED_COLUMNS = 32
 FIRST_FILES = 512
 # How much of an item is to be filled, since the next files may be larger than the last; and how much will do.
 FILLED = 0.95
@@ -46,17 +46,37 @@ class PackedChunk(NamedTuple):
     sizes: list[int]
     has_vector: list[bool]
 
-    def entries(self, chunk: int) -> Iterator[Entry]:
-        for hashed, size, has_vector in zip(self.hashes, self.sizes, self.has_vector, strict=True):
-            yield Entry(hashed, size, has_vector, chunk)
+    def entries(self, chunk: int) -> bytes:
+        """Packed, in no order."""
+        return pack_entries(self.hashes, self.sizes, self.has_vector, repeat(chunk))
 
 
 def indexed_fields(metadata: Metadata, first: int = INDEXED_COLUMNS) -> list[Field]:
-    """All partition columns and the first of the others: writers have statistics of no more, by default."""
-    mapped = column_mapping_mode(metadata) != "none"
-    leaves = Schema(metadata.schema_string, metadata.partition_columns, column_mapping=mapped).leaves()
-    others = [field for field in leaves if not field.in_partitions]
+    """All partition columns and the first of the others: of those that the table names, if it does so."""
+    leaves = _leaves(metadata, mapped=column_mapping_mode(metadata) != "none")
+    others = _with_statistics(metadata, leaves) or [field for field in leaves if not field.in_partitions]
     return [*(field for field in leaves if field.in_partitions), *others[:first]]
+
+
+def _leaves(metadata: Metadata, *, mapped: bool) -> list[Field]:
+    return Schema(metadata.schema_string, metadata.partition_columns, column_mapping=mapped).leaves()
+
+
+def _with_statistics(metadata: Metadata, leaves: Sequence[Field]) -> list[Field]:
+    """Of the columns that the table's properties name, those that are in its schema: of others writers have none."""
+    names = column_names(metadata.configuration.get(STATISTICS_COLUMNS, ""))
+    if not names:
+        return []
+    by_name: dict[tuple[str, ...], list[Field]] = {}
+    for logical, field in zip(_leaves(metadata, mapped=False), leaves, strict=True):
+        for end in range(1, len(logical.path) + 1):  # the name of a struct means all that is inside of it
+            by_name.setdefault(_any_case(logical.path[:end]), []).append(field)
+    found = dict.fromkeys(field for name in names for field in by_name.get(_any_case(name), ()))
+    return [field for field in found if not field.in_partitions]
+
+
+def _any_case(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(map(str.lower, path))
 
 
 def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field]) -> Iterator[PackedChunk]:
@@ -97,11 +117,12 @@ def _filled(waiting: Table | None, coming: Iterator[RecordBatch], number: int) -
 
 def pack_rows(rows: RecordBatch, fields: Sequence[Field]) -> PackedChunk:
     files = files_in(rows)
-    columns = known = _Columns(files.partition_values, files.stats)
+    names = list(dict.fromkeys(field.path[0] for field in fields if not field.in_partitions))
+    columns = known = ColumnsAtOnce(files.partition_values, files.stats, names)
     if PRUNING_STATS in files.fields:
         completed = files.fields[PRUNING_STATS].to_pylist()
         stats = [text if also is None else also for text, also in zip(files.stats, completed, strict=True)]
-        known = _Columns(files.partition_values, stats)
+        known = ColumnsAtOnce(files.partition_values, stats, names)
     content = pack_chunk(files, known, columns.num_records(), fields)
     vectors = files.deletion_vectors
     return PackedChunk(
@@ -113,13 +134,3 @@ def pack_rows(rows: RecordBatch, fields: Sequence[Field]) -> PackedChunk:
         files.sizes,
         list(map(bool, vectors)),
     )
-
-
-class _Columns(FileColumns):
-    """Each is asked for twice: as it is, and for its zone."""
-
-    def __init__(self, partition_values: Sequence[Mapping[str, str | None]], stats: Sequence[str | None]) -> None:
-        super().__init__(partition_values, stats)
-        self.minimum = cache(super().minimum)  # type: ignore[method-assign]
-        self.maximum = cache(super().maximum)  # type: ignore[method-assign]
-        self.null_count = cache(super().null_count)  # type: ignore[method-assign]

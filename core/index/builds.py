@@ -7,7 +7,9 @@ builds at once, the one that is done first wins.
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -16,7 +18,6 @@ from core.delta.log.replay import Totals
 from core.delta.snapshot import Metadata, Protocol
 from core.index.build import PackedChunk
 from core.index.items import ItemKey, Place, bucket_key, chunk_key, root_pk, shard_pks
-from core.index.keys import Entry, pack_bucket
 from core.index.root import ChunkInfo, Root
 from core.index.store import Head
 from core.index.writer import IndexWriter, WriteFailedError
@@ -27,6 +28,7 @@ from core.storage.objects import ObjectInfo
 logger = logging.getLogger(__name__)
 # How long what is live no more stays for those who are still reading it, and after how long a silent build is dead.
 GRACE_SECONDS = 3600
+PARALLEL_WRITES = 4
 
 
 class LostRaceError(Exception):
@@ -76,17 +78,21 @@ class Build:
     def write_chunks(
         self, packed: Iterable[PackedChunk], numbers: Iterable[int], *, in_tail: bool = False
     ) -> Iterator[tuple[WrittenChunk, PackedChunk]]:
-        for number, chunk in zip(numbers, packed, strict=False):
-            place = Place(self.name, number)
-            self.writer.put([(chunk_key(self.table, place), chunk.content)])
-            info = ChunkInfo(place, chunk.files, len(chunk.content), chunk.checksum, in_tail)
-            yield WrittenChunk(info, chunk.zones), chunk
+        """The next ones are packed while DynamoDB takes the last."""
+        with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
+            waiting: deque[tuple[Future[None], WrittenChunk, PackedChunk]] = deque()
+            for number, chunk in zip(numbers, packed, strict=False):
+                place = Place(self.name, number)
+                info = ChunkInfo(place, chunk.files, len(chunk.content), chunk.checksum, in_tail)
+                written = pool.submit(self.writer.put, [(chunk_key(self.table, place), chunk.content)])
+                waiting.append((written, WrittenChunk(info, chunk.zones), chunk))
+                if len(waiting) == PARALLEL_WRITES:
+                    yield _first_of(waiting)
+            while waiting:
+                yield _first_of(waiting)
 
-    def write_buckets(self, buckets: Mapping[int, Iterable[Entry]]) -> None:
-        self.writer.put(
-            (bucket_key(self.table, Place(self.name, number)), pack_bucket(entries))
-            for number, entries in buckets.items()
-        )
+    def write_buckets(self, buckets: Iterable[tuple[int, bytes]]) -> None:
+        self.writer.put((bucket_key(self.table, Place(self.name, number)), content) for number, content in buckets)
 
     def finish(
         self,
@@ -155,3 +161,11 @@ class Build:
         self.writer.delete(self.writer.keys(root_pk(self.table, build)))
         if not kept:
             self.writer.delete([begun])
+
+
+def _first_of(
+    waiting: deque[tuple[Future[None], WrittenChunk, PackedChunk]],
+) -> tuple[WrittenChunk, PackedChunk]:
+    written, chunk, packed = waiting.popleft()
+    written.result()
+    return chunk, packed

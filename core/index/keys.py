@@ -9,7 +9,7 @@ import hashlib
 import struct
 import zlib
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from core.delta.index import UnusableIndexError
@@ -45,36 +45,36 @@ def buckets_for(files: int) -> int:
     return max(files // KEYS_PER_BUCKET, 1)
 
 
-def pack_entries(entries: Iterable[Entry]) -> bytes:
-    return b"".join(
-        ENTRY.pack(entry.hash, ~entry.size if entry.has_vector else entry.size, entry.chunk) for entry in entries
-    )
+def pack_entries(
+    hashes: Iterable[int], sizes: Iterable[int], have_vectors: Iterable[bool], chunks: Iterable[int]
+) -> bytes:
+    signed = (~size if has_vector else size for size, has_vector in zip(sizes, have_vectors, strict=True))
+    return b"".join(map(ENTRY.pack, hashes, signed, chunks))
 
 
-def pack_bucket(entries: Iterable[Entry]) -> bytes:
-    return _sealed(pack_entries(sorted(entries)))
+def pack_bucket(entries: Sequence[Entry]) -> bytes:
+    return sealed(pack_entries(*zip(*sorted(entries), strict=True)) if entries else b"")
 
 
-def _sealed(entries: bytes) -> bytes:
-    """With a checksum at the end."""
+def sealed(entries: bytes) -> bytes:
+    """A bucket: entries in order, with a checksum at the end."""
     return entries + zlib.crc32(entries).to_bytes(SEAL_BYTES)
 
 
-def split(packed: bytes, buckets: range, among: int) -> dict[int, bytes]:
-    """Packed entries in any order, in the bucket that each belongs to; `among` so many."""
+def split(packed: bytes, buckets: range, among: int) -> Iterator[bytes]:
+    """Packed entries in any order, those of each bucket for themselves; `among` so many."""
     ordered = sorted(packed[begin : begin + ENTRY.size] for begin in range(0, len(packed), ENTRY.size))
-    found, begin = {}, 0
+    begin = 0
     for bucket in buckets:
         first_of_next = -(-(bucket + 1 << 64) // among)
         end = len(ordered) if first_of_next >> 64 else bisect_left(ordered, first_of_next.to_bytes(8))
-        found[bucket] = _sealed(b"".join(ordered[begin:end]))
+        yield b"".join(ordered[begin:end])
         begin = end
-    return found
 
 
 def unpack_bucket(bucket: bytes) -> list[Entry]:
     entries = bucket[:-SEAL_BYTES]
-    if _sealed(entries) != bucket:
+    if sealed(entries) != bucket:
         raise UnusableIndexError("a bucket is damaged")
     return [
         Entry(hashed, ~size if size < 0 else size, size < 0, chunk)

@@ -14,9 +14,10 @@ from core.index.build import PackedChunk, indexed_fields, pack_chunks, pack_rows
 from core.index.builds import Build, Indexed, WrittenChunk
 from core.index.checkpoint import IndexedCheckpoint
 from core.index.chunk import Chunk
+from core.index.columns import INDEXED_COLUMNS
 from core.index.items import Place
-from core.index.keys import IN_TAIL, Entry, bucket_of, buckets_for, hash_of, unpack_bucket
-from core.index.order import clustering_field, sorted_places
+from core.index.keys import IN_TAIL, Entry, bucket_of, buckets_for, hash_of, pack_bucket, sealed, split, unpack_bucket
+from core.index.order import Order
 from core.index.root import ChunkInfo
 from core.index.rows import PRUNING_STATS, rows_of
 from core.index.store import Head
@@ -38,22 +39,30 @@ class TooManyChangesError(Exception):
     """So much has changed since the older index that a new one is to be built of all files."""
 
 
-def build_all(build: Build, indexed: Indexed, files: Sequence[Known], expected: str | None) -> Head:
-    fields = indexed_fields(indexed.metadata)
+def build_all(
+    build: Build, indexed: Indexed, files: Sequence[Known], expected: str | None, *, columns: int = INDEXED_COLUMNS
+) -> Head:
+    fields = indexed_fields(indexed.metadata, columns)
     number = buckets_for(len(files))
-    buckets: dict[int, list[Entry]] = {bucket: [] for bucket in range(number)}
-    chunks = []
+    chunks, entries = [], []
     for chunk, packed in build.write_chunks(_packed(files, fields), count()):
         chunks.append(chunk)
-        for entry in packed.entries(chunk.info.place.number):
-            buckets[bucket_of(entry.hash, number)].append(entry)
-    build.write_buckets(buckets)
+        entries.append(packed.entries(chunk.info.place.number))
+    buckets = range(number)
+    build.write_buckets(zip(buckets, map(sealed, split(b"".join(entries), buckets, number)), strict=True))
     return build.finish(indexed, fields, chunks, [Place(build.name, bucket) for bucket in buckets], expected)
 
 
-def build_on(build: Build, older: IndexedCheckpoint, indexed: Indexed, changes: Mapping[Key, Add | None]) -> Head:
+def build_on(
+    build: Build,
+    older: IndexedCheckpoint,
+    indexed: Indexed,
+    changes: Mapping[Key, Add | None],
+    *,
+    columns: int = INDEXED_COLUMNS,
+) -> Head:
     """`changes`: what the commits since say of each file: added, or removed."""
-    fields = indexed_fields(indexed.metadata)
+    fields = indexed_fields(indexed.metadata, columns)
     if fields != list(older.root.zones):
         raise TooManyChangesError
     gone = older.entries(changes.keys())
@@ -111,7 +120,8 @@ def _packed(files: Sequence[Known], fields: Sequence[Field]) -> Iterator[PackedC
     if not files:
         return iter(())
     columns = FileColumns([add.partition_values for add, _ in files], [also or add.stats for add, also in files])
-    places = sorted_places(fields, clustering_field(fields, columns), columns)
+    keys = Order.of(fields, columns).keys(columns)
+    places = sorted(range(len(files)), key=keys.__getitem__)
     batches = (
         rows_of([files[place] for place in places[begin : begin + ROWS_AT_ONCE]])
         for begin in range(0, len(places), ROWS_AT_ONCE)
@@ -132,5 +142,5 @@ def _rebuilt_buckets(build: Build, older: IndexedCheckpoint, gone: set[int], add
     for (number, entries), content in zip(new.items(), contents, strict=True):
         entries += [entry for entry in unpack_bucket(content) if entry.hash not in gone]
         places[number] = Place(build.name, number)
-    build.write_buckets(new)
+    build.write_buckets((number, pack_bucket(entries)) for number, entries in new.items())
     return places

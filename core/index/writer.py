@@ -5,6 +5,7 @@ taking what readers need.
 """
 
 import random
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -51,6 +52,7 @@ class IndexWriter:
         self._sleep = sleep
         self._now = now
         self._free_at = now()
+        self._lock = threading.Lock()
         self.units = 0
         """Written so far. A unit is a kilobyte, or a part of one."""
 
@@ -143,7 +145,6 @@ class IndexWriter:
 
     def _write(self, requests: list[Any], units: list[int]) -> None:
         self._wait_for_room(sum(units))
-        self.units += sum(units)
         for seconds in self._waits():
             answer = self._tried(partial(self._client.batch_write_item, RequestItems={self.table_name: requests}))
             requests = list(answer.get("UnprocessedItems", {}).get(self.table_name, ()))
@@ -170,11 +171,13 @@ class IndexWriter:
             yield random.uniform(0.5, 1) * min(0.1 * 2**attempt, LONGEST_WAIT_SECONDS)  # noqa: S311
 
     def _wait_for_room(self, units: int) -> None:
-        if self.units_per_second is None:
-            return
-        now = self._now()
-        begin = max(self._free_at, now)
-        self._free_at = begin + units / self.units_per_second
+        with self._lock:
+            self.units += units
+            if self.units_per_second is None:
+                return
+            now = self._now()
+            begin = max(self._free_at, now)
+            self._free_at = begin + units / self.units_per_second
         if begin > now:
             self._sleep(begin - now)
 

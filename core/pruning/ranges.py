@@ -7,10 +7,11 @@ is inside again. What is missing, of the wrong kind or contradictory is no bound
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
-from operator import gt
+from itertools import chain
+from operator import gt, itemgetter
 from typing import Any, Protocol, TypeAlias
 
 from core.pruning.columns import Absent, Columns, JsonValue
@@ -19,7 +20,6 @@ from core.pruning.schema import INTEGER_BITS, DataType, Field
 from core.pruning.values import (
     DAY,
     MINUTE,
-    SECOND,
     TOP,
     ZONES,
     Moment,
@@ -124,6 +124,55 @@ class StatsColumn:
         return plane(values), plane([nulls != 0 for nulls in null_counts])
 
 
+def extremes_of(field: Field, columns: Columns) -> Range | None:
+    """The least low and the greatest high of all files, in less time than it takes to find each of them.
+
+    Only for texts, and only where all of them are as most are; None else.
+    """
+    minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
+    if field.type.name not in EXTREMES or {*map(type, minimum), *map(type, maximum)} != {str}:
+        return None
+    if any(map(gt, minimum, maximum)):
+        return None
+    return EXTREMES[field.type.name](minimum, maximum, field.type.name)
+
+
+def _text_extremes(minimum: Sequence[str], maximum: Sequence[str], _: str) -> Range | None:
+    if not all(joined.isascii() and "?" not in joined for joined in ("".join(minimum), "".join(maximum))):
+        return None
+    # The bound of a text that was cut is beyond all that begin with it, so it may be beyond that of a longer one.
+    last = max(maximum)
+    begin_it = {text for text in maximum if last.startswith(text)}
+    return min(minimum), max(after_all_with_prefix(text) if len(text) >= CUT_BYTES else text for text in begin_it)
+
+
+def _time_extremes(minimum: Sequence[str], maximum: Sequence[str], name: str) -> Range | None:
+    """Texts of one form and length are in the order of their times. Whether they are times is seen by parsing them."""
+    epoch = EPOCHS[name]
+    lengths = {*map(len, minimum), *map(len, maximum)}
+    length = lengths.pop() - (epoch.tzinfo is not None)
+    zones = {*map(itemgetter(-1), minimum), *map(itemgetter(-1), maximum)}
+    if lengths or length not in CUTS or (epoch.tzinfo is not None and zones != {"Z"}):
+        return None
+    try:
+        for _ in map(datetime.fromisoformat, chain(minimum, maximum)):
+            pass
+        first, last = ((datetime.fromisoformat(text) - epoch) // MICROSECOND for text in (min(minimum), max(maximum)))
+    except (ValueError, TypeError):
+        return None
+    return (first, last + (CUTS[length] or LONGEST_CUT)) if first >= MODERN_TIMES else None
+
+
+def lows_of(field: Field, columns: Columns) -> Sequence[Any]:
+    """For whoever puts files in order: of bounds that contradict each other too."""
+    if field.in_partitions:
+        column = PartitionColumn(field, columns)
+        return [column.of_text[text][0] for text in column.texts]
+    if field.type.name not in EVERYTHING:
+        return [NOTHING_KNOWN[0]] * len(columns)
+    return _side(0, columns.minimum(field.path), field)
+
+
 def _partition_range(text: str | Absent | None, data_type: DataType) -> tuple[Any, Any, bool, bool]:
     low, high = EVERYTHING.get(data_type.name, NOTHING_KNOWN)
     if isinstance(text, Absent):
@@ -195,7 +244,7 @@ def _at_once(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any
     if kinds == {PLAIN.get(name)} and not field.was_float:
         return raws
     if name == "string" and kinds == {str}:
-        return raws if max(map(len, raws)) < CUT_BYTES and "".join(raws).isascii() else None
+        return _texts_at_once(side, raws) if "".join(raws).isascii() else None
     if name == "decimal" and kinds <= {int, float}:
         unit = 10**field.type.scale
         return [round(raw * unit) for raw in raws] if max(map(abs, raws)) * unit < 1 / DOUBLE_ERROR / 2 else None
@@ -204,16 +253,24 @@ def _at_once(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any
     return None
 
 
+def _texts_at_once(side: int, raws: Sequence[str]) -> Sequence[Any]:
+    """Of ASCII, where a character is a byte."""
+    if max(map(len, raws)) < CUT_BYTES:
+        return raws
+    if side == 0:
+        return [raw if len(raw) < CUT_BYTES else raw.rstrip("?") for raw in raws]
+    return [raw if len(raw) < CUT_BYTES else after_all_with_prefix(raw.rstrip("?")) for raw in raws]
+
+
 def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] | None:
     epoch = EPOCHS[name]
     lengths = [len(raw) - (1 if raw[-1:] == "Z" else 6) for raw in raws] if epoch.tzinfo else list(map(len, raws))
     if not CUTS.keys() >= set(lengths):
         return None
     try:
-        gaps = [time - epoch for time in map(datetime.fromisoformat, raws)]
+        times = [(time - epoch) // MICROSECOND for time in map(datetime.fromisoformat, raws)]
     except (ValueError, TypeError):
         return None
-    times = [(gap.days * 86_400 + gap.seconds) * SECOND + gap.microseconds for gap in gaps]
     if min(times) < MODERN_TIMES:
         return None
     return [time + (CUTS[length] or _cut(time)) for time, length in zip(times, lengths, strict=True)] if side else times
@@ -221,14 +278,20 @@ def _times_at_once(side: int, raws: Sequence[str], name: str) -> Sequence[int] |
 
 def _cut(time: int) -> int:
     """What a text of microseconds may lack: some writers cut to milliseconds, and write three zeros after them."""
-    return 0 if time % 1000 else 999
+    return 0 if time % 1000 else LONGEST_CUT
 
 
 PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
+MICROSECOND = timedelta(microseconds=1)
 EPOCHS = {"timestamp": datetime(1970, 1, 1, tzinfo=UTC), "timestamp_ntz": datetime(1970, 1, 1)}  # noqa: DTZ001
 # By the length of a text without its zone, what its last digit may have cut off: of 2024-01-01T00:00:00.000 less than
 # a millisecond.
 CUTS = {19: 999_999, 23: 999, 26: 0}
+LONGEST_CUT = 999
+EXTREMES: dict[str, Callable[[Sequence[Any], Sequence[Any], str], Range | None]] = {
+    "string": _text_extremes,
+    **dict.fromkeys(EPOCHS, _time_extremes),
+}
 
 
 def _integer_bound(raw: JsonValue, _: Field) -> Range | None:

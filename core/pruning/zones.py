@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from core.pruning.columns import Columns
 from core.pruning.evaluate import Batch, Node, Test, Truths
-from core.pruning.ranges import EVERYTHING, FLOATS, NOTHING_KNOWN, Bounds, Presence, plane
+from core.pruning.ranges import EVERYTHING, FLOATS, NOTHING_KNOWN, Bounds, Presence, extremes_of, plane
 from core.pruning.schema import Field
 
 MAX_CHARACTERS = 64
@@ -27,9 +27,15 @@ class Zone(NamedTuple):
 
 def zone_of(field: Field, columns: Columns) -> Zone:
     """Of at least one file."""
-    (lows, highs), (values, nulls) = Batch(columns, with_stats=True).ranges(field)
+    batch = Batch(columns, with_stats=True)
+    column = batch.partition(field) if field.in_partitions else batch.stats(field)
+    values, nulls = column.presence
+    if not field.in_partitions and values == batch.everywhere and (extremes := extremes_of(field, columns)):
+        return Zone(*_shortened(*extremes), has_values=True, has_nulls=nulls > 0)
+    has_order = field.in_partitions or field.type.name in EVERYTHING
+    lows, highs = column.bounds if has_order else ([bound] * len(columns) for bound in NOTHING_KNOWN)
     # A file without a value says nothing of the values.
-    with_values = values.to_bytes(len(columns)) if values else bytes([1]) * len(columns)
+    with_values = values.to_bytes(len(lows)) if values else bytes([1]) * len(lows)
     low, high = min(compress(lows, with_values)), max(compress(highs, with_values))
     return Zone(*_shortened(low, high), values > 0, nulls > 0)
 

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import core.delta.reader  # noqa: F401 - brings the Parquet reader while Lambda starts the function, not in a request
@@ -144,14 +146,17 @@ class TableAnswer(ABC):
 
     def _urls(self, paths: Sequence[str]) -> list[str]:
         self._observed.files_listed += len(paths)
-        return [self._signed(*self._paths.find(path)) for path in paths]
+        urls: list[str] = []
+        for bucket, files in groupby(self._paths.find_all(paths), key=itemgetter(0)):
+            urls += self._signed(bucket, [key for _, key in files])
+        return urls
 
-    def _signed(self, bucket: str, key: str) -> str:
-        self._observed.urls_signed += 1
+    def _signed(self, bucket: str, keys: Sequence[str]) -> list[str]:
+        self._observed.urls_signed += len(keys)
         signer = self._signers.get(bucket)
         if signer is None:
             signer = self._signers[bucket] = self._storage.signer(bucket)
-        return signer.sign(key)
+        return signer.sign_all(keys)
 
     def _ids(self, paths: Sequence[str]) -> list[str]:
         digest = self._digest
@@ -277,7 +282,8 @@ class DeltaAnswer(TableAnswer):
         storage_type, where, file_id = vector.storage_type, vector.path_or_inline_dv, None
         if storage_type != "i":
             (file_id,) = self._ids([where])
-            storage_type, where = "p", self._signed(*self._paths.find_deletion_vector(vector))
+            bucket, key = self._paths.find_deletion_vector(vector)
+            storage_type, (where,) = "p", self._signed(bucket, [key])
         descriptor = {
             "storageType": storage_type,
             "pathOrInlineDv": where,

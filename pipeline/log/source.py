@@ -20,7 +20,7 @@ from core.delta.log.files import LOOK_BACK, LogSegment, digest_of, list_log, ori
 from core.delta.reader import sidecar_key
 from core.delta.snapshot import ChangedLogError
 from core.storage.objects import ObjectInfo
-from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, read_top
+from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, read_top, sample_rows
 from pipeline.log.commits import ACTION, action_rows
 from pipeline.log.rows import FILE
 from pipeline.storage import TableObjects, TableStorage
@@ -29,15 +29,24 @@ T = TypeVar("T")
 
 # A task of a Python worker costs Spark 4.0 some 0.16 s whatever it does (it reads the list of pyspark.zip's files 16
 # times), as much as decoding 20 MB.
-SLICE_BYTES = 32 * 1024 * 1024
+SLICE_BYTES = 16 * 1024 * 1024
 # What a commit counts for at least: a slice has 2,048 small ones, for which S3 takes some two seconds.
 COMMIT_BYTES = 16 * 1024
 REGISTERED = "spark.sluice.log.registered"
+# Of a checkpoint, spread over all of it.
+SAMPLE_FILES = 50_000
 
 
 @dataclass
 class CheckpointSlice(InputPartition):
     pieces: Sequence[Piece]
+
+
+@dataclass
+class SampleSlice(InputPartition):
+    pieces: Sequence[Piece]
+    files: int
+    """About so many of them."""
 
 
 @dataclass
@@ -48,6 +57,11 @@ class CommitsSlice(InputPartition):
 def checkpoint_files(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
     """The files of the segment's checkpoint: the columns of `FILE`."""
     return _load(spark, table, segment, "checkpoint")
+
+
+def checkpoint_sample(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
+    """Some of the same."""
+    return _load(spark, table, segment, "sample")
 
 
 def commit_actions(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
@@ -63,7 +77,7 @@ def _load(spark: SparkSession, table: TableStorage, segment: LogSegment, rows: s
 
 
 def options(table: TableStorage, segment: LogSegment, rows: str) -> dict[str, str]:
-    """`rows`: of its `checkpoint` or of its `commits`."""
+    """`rows`: of its `checkpoint`, a `sample` of those, or of its `commits`."""
     of_segment = {"version": str(segment.version), "origin": segment.origin, "tip": digest_of([segment.tip])}
     return {"rows": rows, **of_segment, **table.options}
 
@@ -74,7 +88,7 @@ class LogSource(DataSource):
         return "delta-log"
 
     def schema(self) -> StructType:
-        return from_arrow_schema(FILE if self.options["rows"] == "checkpoint" else ACTION)
+        return from_arrow_schema(ACTION if self.options["rows"] == "commits" else FILE)
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
         return LogReader(self.options)
@@ -92,7 +106,10 @@ class LogReader(DataSourceReader):
         if self._rows == "commits":
             sized = ((commit, max(commit.size, COMMIT_BYTES)) for commit in segment.commits)
             return [CommitsSlice(commits) for commits in _slices(sized)]
-        return [CheckpointSlice([*joined(some)]) for some in _slices(_checkpoint_pieces(table, segment.checkpoint))]
+        slices = [[*joined(some)] for some in _slices(_checkpoint_pieces(table, segment.checkpoint))]
+        if self._rows == "sample":
+            return [SampleSlice(some, SAMPLE_FILES // len(slices)) for some in slices]
+        return [*map(CheckpointSlice, slices)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         objects = self._table.open().objects
@@ -100,6 +117,8 @@ class LogReader(DataSourceReader):
             return action_rows(objects, partition.commits)
         if isinstance(partition, CheckpointSlice):
             return chain.from_iterable(map(partial(file_rows, objects), partition.pieces))
+        if isinstance(partition, SampleSlice):
+            return sample_rows(objects, partition.pieces, partition.files)
         return iter(())  # Spark asks for one partition where there is none
 
     def _segment(self, table: TableObjects) -> LogSegment:

@@ -30,6 +30,8 @@ class Top:
     protocol: Protocol
     metadata: Metadata
     segment: LogSegment
+    checkpoint_bytes: int
+    """With its sidecars."""
 
 
 def segment_of(table: TableObjects, version: int | None = None) -> LogSegment:
@@ -64,6 +66,8 @@ def top_of(table: TableObjects, segment: LogSegment, newest: Mapping[str, str]) 
         protocol=protocol,
         metadata=metadata,
         segment=segment,
+        checkpoint_bytes=sum(part.size for part in segment.checkpoint)
+        + sum(size for _, size in of_checkpoint.sidecars),
     )
 
 

@@ -127,7 +127,14 @@ def test_every_region_that_botocore_knows_has_its_host(region: str) -> None:
 def test_one_signer_signs_many_keys_each_for_itself() -> None:
     signer = UrlSigner(SIGNER, **BUCKET)
     names = [f"part-{number:05}.parquet" for number in range(50)]
-    assert [signer.sign(name) for name in names] == [botocore_url(SIGNER, name, **BUCKET) for name in names]
+    assert signer.sign_all(names) == [botocore_url(SIGNER, name, **BUCKET) for name in names]
+
+
+@settings(deadline=None, max_examples=100)
+@given(names=st.lists(st.text("ab=: +%/.\u00fc", min_size=1) | keys, max_size=4))
+def test_what_is_in_one_key_does_not_change_another(names: list[str]) -> None:
+    signer = UrlSigner(SIGNER, **BUCKET)
+    assert signer.sign_all(names) == [botocore_url(SIGNER, name, **BUCKET) for name in names]
 
 
 def test_a_bucket_with_dots_stays_in_the_path_where_the_host_is_an_address() -> None:

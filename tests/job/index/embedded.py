@@ -38,22 +38,22 @@ def index_table(aws: EmbeddedAws) -> str:
 
 
 class EmbeddedIndex:
-    def __init__(self, aws: EmbeddedAws) -> None:
+    def __init__(self, aws: EmbeddedAws, num_files: int = 400) -> None:
         self._aws = aws
         self.lake = TableInS3(aws)
         self.index_table = index_table(aws)
         self.opened = TableObjects(self.lake.storage().objects(), self.lake.location)
         self.table = table_of(self.lake.location.uri)
         self.version = 0
-        self.live = {action["add"]["path"] for action in files(0, 400)}
+        self.live = {action["add"]["path"] for action in files(0, num_files)}
         schema = schema_of(id="long", s="string", p="string")
-        self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *files(0, 400))
+        self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *files(0, num_files))
 
     def commit(self) -> None:
         """Some files go, and as many others come."""
         self.version += 1
         gone = sorted(self.live)[self.version :: 150]
-        coming: list[Action] = files(1000 + self.version * 3, 1003 + self.version * 3)
+        coming: list[Action] = files(10_000 + self.version * 3, 10_003 + self.version * 3)
         self.lake.commit(self.version, *map(remove, gone), *coming)
         self.live = self.live - set(gone) | {action["add"]["path"] for action in coming}
 
@@ -68,6 +68,17 @@ class EmbeddedIndex:
         """As a new process reads it."""
         index = TableIndexes(self.indexes(endpoint_url).store)
         return DeltaTables(index=index).snapshot(self.lake.storage())
+
+    def check_read(self) -> None:
+        """That a new process reads what the log says."""
+        assert paths(self.snapshot()) == self.live
+
+    def check_indexed(self) -> None:
+        """That the index is of the latest version, and says what the log says."""
+        snapshot = self.snapshot()
+        assert snapshot.origin.startswith(f"{self.version}:index-")
+        assert snapshot.head == DeltaTables().snapshot(self.lake.storage()).head
+        assert paths(snapshot) == self.live
 
     def items(self) -> Iterator[tuple[str, str]]:
         """The keys of all that is in the index."""

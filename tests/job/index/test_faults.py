@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import pytest
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta.tables import DeltaTables
 from tests.fault_proxy import FAULTS, FaultProxy, fault_proxy
 from tests.job.index.builder import build
 from tests.job.index.embedded import EmbeddedIndex, paths
@@ -17,21 +16,13 @@ def proxy(aws: EmbeddedAws, request: pytest.FixtureRequest) -> Iterator[FaultPro
         yield running
 
 
-def check_indexed(world: EmbeddedIndex) -> None:
-    """That the index is of the latest version, and says what the log says."""
-    snapshot = world.snapshot()
-    assert snapshot.origin.startswith(f"{world.version}:index-")
-    assert snapshot.head == DeltaTables().snapshot(world.lake.storage()).head
-    assert paths(snapshot) == world.live
-
-
 def test_builds_finish_and_what_they_wrote_is_right(world: EmbeddedIndex, proxy: FaultProxy) -> None:
     indexes = world.indexes(proxy.url)
     for _ in range(3):
         head = build(indexes, world.opened)
         assert head is not None
         assert (head.version, head.files) == (world.version, len(world.live))
-        check_indexed(world)
+        world.check_indexed()
         world.commit()
     assert len(proxy.outcomes) > len(FAULTS) // 2  # kinds of faults
 

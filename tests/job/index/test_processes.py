@@ -46,18 +46,6 @@ def told(process: "subprocess.Popen[str]") -> Iterator[str]:
         yield line.strip()
 
 
-def check_read(world: EmbeddedIndex) -> None:
-    assert paths(world.snapshot()) == world.live
-
-
-def check_indexed(world: EmbeddedIndex) -> None:
-    """That the index is of the latest version, and says what the log says."""
-    snapshot = world.snapshot()
-    assert snapshot.origin.startswith(f"{world.version}:index-")
-    assert snapshot.head == DeltaTables().snapshot(world.lake.storage()).head
-    assert paths(snapshot) == world.live
-
-
 def build_all_after_the_grace_time(world: EmbeddedIndex, number: int) -> str:
     """When nobody reads any more what is there now. Returns the build's name."""
     log = whole_log(*world.opened)
@@ -82,16 +70,16 @@ def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, world: EmbeddedInd
                     process.kill()
                     killed += 1
                     break
-        check_read(world)
+        world.check_read()
         if chance.random() < 0.2:
             build(world.indexes(), world.opened)
-            check_indexed(world)
+            world.check_indexed()
     build(world.indexes(), world.opened)
-    check_indexed(world)
+    world.check_indexed()
     assert len(world.builds()) > 5
     build_all_after_the_grace_time(world, 1)
     live = build_all_after_the_grace_time(world, 2)
-    check_indexed(world)
+    world.check_indexed()
     before = {build for build in world.builds() if build != live}
     assert len(before) == 1  # within its time
     begun = {sk for pk, sk in world.items() if pk == world.table}
@@ -112,7 +100,7 @@ def test_of_builds_at_once_one_wins_and_readers_see_one_index_or_the_other(
                     assert paths(reader.snapshot(world.lake.storage())) == world.live
                     lost += line == LOST
             assert [process.wait(30) for process in (one, other)] == [0, 0]
-        check_indexed(world)
+        world.check_indexed()
         assert paths(reader.snapshot(world.lake.storage())) == world.live
     assert lost <= ROUNDS  # never both
 
@@ -132,4 +120,4 @@ def test_a_run_after_a_kill_gives_the_same_as_one_that_was_never_killed(
     head = build(world.indexes(), world.opened)
     assert head is not None
     assert (head.version, head.files) == (world.version, len(world.live))
-    check_indexed(world)
+    world.check_indexed()

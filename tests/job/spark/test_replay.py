@@ -14,7 +14,7 @@ from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.pruning.schema import Schema
 from pipeline.footers import Footers
-from pipeline.replay import live_files
+from pipeline.replay import replayed
 from pipeline.storage import TableStorage
 from tests.property.delta_history import STEPS, History, Step
 from tests.unit.delta.builder import (
@@ -36,11 +36,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
 def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStorage, version: int | None = None) -> None:
     snapshot = DeltaTables().snapshot(table.storage(), version=version)
-    with live_files(spark, storage, version) as (top, files):
-        rows = [row.asDict(recursive=True) for row in files.collect()]
+    with replayed(spark, storage, version) as log:
+        rows = [row.asDict(recursive=True) for row in log.files.collect()]
+        sampled = log.sample().column("stats").to_pylist()
     assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
     for said in ("version", "timestamp", "protocol", "metadata"):
-        assert getattr(top, said) == getattr(snapshot, said)
+        assert getattr(log.top, said) == getattr(snapshot, said)
+    assert {add.stats for add in snapshot.adds()} <= set(sampled)  # of a few files, all
 
 
 @pytest.mark.parametrize(
@@ -124,9 +126,9 @@ def test_what_core_refuses_is_refused_in_the_same_words(
         list(DeltaTables().snapshot(table.storage()).adds())
     with (
         pytest.raises(type(by_core.value)) as refused,
-        live_files(spark, on_disk(table, tmp_path)) as (_, found),
+        replayed(spark, on_disk(table, tmp_path)) as log,
     ):
-        found.collect()
+        log.files.collect()
     assert refused.value.message == by_core.value.message
 
 
@@ -137,9 +139,10 @@ def test_files_without_statistics_get_those_of_their_footers_beside_them(spark: 
     actions = [json.loads(line) for line in log.read_text().splitlines()]
     log.write_bytes(commit(*({"add": each["add"] | {"stats": None}} if "add" in each else each for each in actions)))
     table = TableStorage(tmp_path.as_uri())
-    with live_files(spark, table) as (top, files):
-        schema = Schema(top.metadata.schema_string, (), column_mapping=False)
-        footers = Footers.of(table, top.metadata, [schema.find(("id",))], most_files=10)
+    with replayed(spark, table) as log:
+        files, metadata = log.files, log.top.metadata
+        schema = Schema(metadata.schema_string, (), column_mapping=False)
+        footers = Footers.of(table, metadata, [schema.find(("id",))], most_files=10)
         completed = files.mapInArrow(footers.complete, f"{files._jdf.schema().toDDL()}, footer_stats STRING")
         rows = completed.orderBy("modificationTime").collect()
     assert [(row.stats is None, row.footer_stats) for row in rows] == [

@@ -9,7 +9,7 @@ from cli.embedded.ministack import EmbeddedAws
 from core.delta.log.files import digest_of
 from core.delta.tables import DeltaTables
 from core.errors import TableFilesError
-from pipeline.replay import live_files
+from pipeline.replay import replayed
 from pipeline.storage import TableStorage
 from tests.integration.iam import allow, create_role
 from tests.job.spark.conftest import JobUser
@@ -44,16 +44,16 @@ def storage(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> TableStora
 
 
 def test_workers_read_it_as_its_role(spark: SparkSession, table: TableInS3, storage: TableStorage) -> None:
-    with live_files(spark, storage) as (top, files):
-        rows = [row.asDict(recursive=True) for row in files.collect()]
+    with replayed(spark, storage) as log:
+        rows = [row.asDict(recursive=True) for row in log.files.collect()]
     snapshot = DeltaTables().snapshot(table.storage())
-    assert (top.version, digest_of([top.segment.tip])) == (4, snapshot.tip)
+    assert (log.top.version, digest_of([log.top.segment.tip])) == (4, snapshot.tip)
     assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
 
 
 def test_no_credentials_are_in_the_plan(spark: SparkSession, storage: TableStorage, job_user: JobUser) -> None:
-    with live_files(spark, storage) as (_, files):
-        plan = files._jdf.queryExecution().toString()
+    with replayed(spark, storage) as log:
+        plan = log.files._jdf.queryExecution().toString()
     assert "delta-log" in plan
     assert job_user.variables["AWS_SECRET_ACCESS_KEY"] not in plan
     assert job_user.variables["AWS_ACCESS_KEY_ID"] not in plan
@@ -61,5 +61,5 @@ def test_no_credentials_are_in_the_plan(spark: SparkSession, storage: TableStora
 
 def test_without_its_role_it_is_denied_in_the_words_of_core(spark: SparkSession, storage: TableStorage) -> None:
     stranger = TableStorage(storage.location, storage.role_arn, "another id", storage.region)
-    with pytest.raises(TableFilesError, match="permission denied"), live_files(spark, stranger):
+    with pytest.raises(TableFilesError, match="permission denied"), replayed(spark, stranger):
         pass

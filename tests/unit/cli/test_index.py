@@ -11,6 +11,8 @@ from cli.index.status import duration
 from core.index.items import head_key, table_of
 from core.index.store import attributes
 from pipeline import small
+from pipeline.connection import dynamodb
+from pipeline.job import main
 from pipeline.storage import _storage
 from tests.unit.delta import builder
 
@@ -126,6 +128,41 @@ def test_all_tables_are_tried_and_one_that_fails_is_told(index):
 def test_wrong_usage_is_refused(index, arguments):
     result = index(*arguments)
     assert (result.code, result.out) == (2, "")
+
+
+@pytest.mark.parametrize(
+    ("number", "reason"),
+    [
+        ("-1", "should be greater than or equal to 0"),
+        ("2001", "should be less than or equal to 2000"),
+        ("1.5", "should be a valid integer"),
+        ("all", "should be a valid integer"),
+    ],
+)
+def test_a_number_of_columns_that_is_none_is_refused_with_the_reason(index, number, reason):
+    result = index(ORDERS, "--columns", number)
+    assert (result.code, result.out) == (2, "")
+    told = " ".join(result.err.replace("│", "").split())
+    assert f"Invalid value for '--columns': Input {reason}" in told
+    assert builds() == []
+
+
+def test_another_number_of_columns_builds_it_anew_and_the_same_does_not(index):
+    asked = [("--columns", "0"), ("--columns", "0"), ("--columns", "1"), ("--columns", "2000"), (), ("--columns", "0")]
+
+    told = [index(ORDERS, *columns, "--json").json[0]["outcome"] for columns in asked]
+
+    assert told == ["built", "up to date", "built", "up to date", "up to date", "built"]
+
+
+def test_the_job_and_the_command_mean_the_same_by_a_number_of_columns(index, capsys):
+    dynamodb.cache_clear()  # of an earlier test's account
+    assert main(["--table", ORDERS, "--columns", "0"]) == 0
+    assert "version 0, 30 files" in capsys.readouterr().out
+    assert index(ORDERS, "--columns", "0", "--json").json[0]["outcome"] == "up to date"
+    assert main(["--table", ORDERS]) == 0
+    assert index(ORDERS, "--json").json[0]["outcome"] == "up to date"
+    dynamodb.cache_clear()
 
 
 def test_a_table_that_is_not_there_is_told(index):

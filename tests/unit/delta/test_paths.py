@@ -53,6 +53,18 @@ class TestRelative:
     def test_a_table_at_the_root_of_a_bucket_has_keys_without_a_slash_in_front(self) -> None:
         assert FilePaths(S3Location("bucket", "")).find("f.parquet") == ("bucket", "f.parquet")
 
+    @given(st.lists(st.text(st.sampled_from("ab=%:/.2\n") | st.characters(exclude_categories=["Cs"])), max_size=4))
+    @settings(deadline=None, max_examples=500)
+    def test_many_are_found_where_each_is_found(self, paths: list[str]) -> None:
+        for table in (CLONE, FilePaths(S3Location("bucket", ""))):
+            try:
+                expected = [table.find(path) for path in paths]
+            except SharingError as refused:
+                with pytest.raises(type(refused)):
+                    table.find_all(paths)
+            else:
+                assert table.find_all(paths) == expected
+
     @given(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="."), min_size=1))
     @settings(deadline=None)
     def test_every_key_can_be_written_as_a_path(self, name: str) -> None:

@@ -5,13 +5,8 @@ from typing import Any
 
 import pytest
 
-from core.api.query import QueryRequest
-from core.delta.snapshot import Snapshot
-from core.delta.tables import DeltaTables
-from core.sharing.call import Observed
-from core.sharing.selection import Selection
 from tests.unit.delta.builder import Action, add, metadata
-from tests.unit.index.world import IndexedTable, schema_of
+from tests.unit.index.world import IndexedTable, check_same, mapped, schema_of
 
 PROTOCOL = {
     "protocol": {
@@ -39,20 +34,6 @@ def with_value(number: int, value: Any, partitioned: bool) -> Action:
     return add(f"{number}", partitionValues={}, stats=json.dumps(bounds))
 
 
-def kept(snapshot: Snapshot, hint: str) -> list[str]:
-    selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
-    found = selection.kept(snapshot.batches(selection.predicate), Observed())
-    return sorted(path for some in found for path in some.files.paths)
-
-
-def check_same(world: IndexedTable, hints: list[str]) -> None:
-    expected, snapshot = DeltaTables().snapshot(world.lake.storage()), world.snapshot()
-    assert "index" in snapshot.origin
-    assert snapshot.metadata == expected.metadata
-    for hint in hints:
-        assert kept(snapshot, hint) == kept(expected, hint), hint
-
-
 @pytest.mark.parametrize("partitioned", [False, True], ids=["data", "partition"])
 @pytest.mark.parametrize("change", WIDENED)
 def test_a_column_of_a_wider_type_is_pruned_by_as_without_an_index(change: str, partitioned: bool) -> None:
@@ -68,19 +49,6 @@ def test_a_column_of_a_wider_type_is_pruned_by_as_without_an_index(change: str, 
     world.lake.commit(1, metadata(schemaString=schema, partitionColumns=columns), later)
     operators = ("=", "<", ">", "<=", ">=", "<>")
     check_same(world, [f"c {operator} {literal}" for operator in operators for literal in literals] + ["c IS NULL"])
-
-
-def mapped(**physical_names: str) -> str:
-    fields = [
-        {
-            "name": name,
-            "type": "long",
-            "nullable": True,
-            "metadata": {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number},
-        }
-        for number, (name, physical) in enumerate(physical_names.items())
-    ]
-    return json.dumps({"type": "struct", "fields": fields})
 
 
 def test_columns_that_are_renamed_swapped_or_made_anew_are_the_ones_that_the_log_means() -> None:

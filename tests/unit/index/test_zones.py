@@ -10,8 +10,10 @@ from core.delta.snapshot import Metadata
 from core.index.build import indexed_fields
 from core.index.root import Root
 from core.pruning.columns import FileColumns
+from core.pruning.evaluate import Batch
 from core.pruning.files import SOME
 from core.pruning.predicate import Predicate, compile_predicate
+from core.pruning.ranges import extremes_of
 from core.pruning.schema import Field
 from core.pruning.zones import Zone, may_match, zone_of
 from tests.property.pruning.predicates import Drawing, json_leaf, sql_leaf
@@ -93,3 +95,30 @@ def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:
     nulls = FileColumns([{}], ['{"numRecords":3,"nullCount":{"c":3}}'])
     assert read("c = 4", "long", nulls) == [0]
     assert read("c IS NULL", "long", nulls) == [1]
+
+
+@settings(max_examples=400, deadline=None)
+@given(data=st.data(), kind=st.sampled_from(["string", "timestamp", "timestamp_ntz"]))
+def test_zones_of_texts_have_what_each_file_may_hold_and_hardly_more(data: st.DataObject, kind: str) -> None:
+    texts = TEXTS if kind == "string" else TIMES
+    bounds = data.draw(st.lists(st.tuples(texts, texts), min_size=1, max_size=4))
+    stats = [{"minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": 0}} for low, high in bounds]
+    columns = FileColumns([{}] * len(stats), [json.dumps(each) for each in stats])
+    (field,) = indexed_fields(metadata_of(c=kind))
+    (lows, highs), _ = Batch(columns, with_stats=True).ranges(field)
+    zone = zone_of(field, columns)
+    event(f"at once: {extremes_of(field, columns) is not None}")
+    assert zone.low == min(lows)
+    assert zone.high == max(highs) or (kind != "string" and 0 < zone.high - max(highs) < 1000)
+
+
+LONG = "a very long text, of over thirty"
+TEXTS = st.sampled_from(
+    ["", "a", LONG, LONG + "!", LONG[:-1], LONG + "?", "b?", "b", LONG + "\u00fc", "\U0010ffff" * 9]
+)
+TIMES = st.builds(
+    "{}T{}{}".format,
+    st.sampled_from(["2024-02-28", "2024-02-29", "2023-02-29", "1969-01-01", "9999-12-31"]),
+    st.sampled_from(["00:00:00.000000", "23:59:59.999999", "00:00:00.000", "12:00:00", "24:00:00.000000"]),
+    st.sampled_from(["Z", "", "+01:00"]),
+)

@@ -5,16 +5,21 @@ import json
 from collections.abc import Callable
 from typing import Any, cast
 
+from core.api.query import QueryRequest
 from core.delta.log.files import whole_log
 from core.delta.reader import read_snapshot
 from core.delta.snapshot import Add, Metadata, Snapshot
 from core.delta.tables import DeltaTables
 from core.index.builds import Build
+from core.index.columns import INDEXED_COLUMNS
 from core.index.items import table_of
 from core.index.reader import TableIndexes
+from core.index.root import Root
 from core.index.store import Head, IndexStore
 from core.index.update import build_all, build_on
 from core.index.writer import IndexWriter
+from core.sharing.call import Observed
+from core.sharing.selection import Selection
 from pipeline.small import IndexTable, indexed, older_index
 from pipeline.storage import TableObjects
 from tests.memory_dynamodb import MemoryDynamoDB
@@ -25,6 +30,20 @@ TABLE = "index"
 
 def schema_of(**types: Any) -> str:
     fields = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in types.items()]
+    return json.dumps({"type": "struct", "fields": fields})
+
+
+def mapped(**physical_names: str) -> str:
+    """The schema of columns that have other names in files and statistics."""
+    fields = [
+        {
+            "name": name,
+            "type": "long",
+            "nullable": True,
+            "metadata": {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": number},
+        }
+        for number, (name, physical) in enumerate(physical_names.items())
+    ]
     return json.dumps({"type": "struct", "fields": fields})
 
 
@@ -63,24 +82,27 @@ class IndexedTable:
         schema = schema_of(id="long", s="string", p="string")
         self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *actions)
 
-    def build(self, *, at: float = 0.0, anew: bool = False) -> Head:
+    def build(self, *, at: float = 0.0, anew: bool = False, columns: int = INDEXED_COLUMNS) -> Head:
         """Of the latest version, at a moment."""
         head = self.writer.head(self.table)
-        return self.build_on(None if anew else head, head, at=at)
+        return self.build_on(None if anew else head, head, at=at, columns=columns)
 
-    def build_on(self, older: Head | None, expected: Head | None, *, at: float = 0.0) -> Head:
+    def build_on(
+        self, older: Head | None, expected: Head | None, *, at: float = 0.0, columns: int = INDEXED_COLUMNS
+    ) -> Head:
         opened = TableObjects(self.lake.objects(), self.lake.location)
         log = whole_log(*opened)
         build = Build(self.writer, self.table, now=lambda: at).begin()
         if older is None:
             replayed = read_snapshot(*opened, log.segment(log.version))
             live = expected.build if expected else None
-            return build_all(build, indexed(replayed), [(each, None) for each in replayed.snapshot.adds()], live)
+            adds = [(each, None) for each in replayed.snapshot.adds()]
+            return build_all(build, indexed(replayed), adds, live, columns=columns)
         base = older_index(self.indexes, opened, older)
         assert base is not None
         segment = log.segment_after(base.version, f"{base.version}:index", log.version)
         replayed = read_snapshot(*opened, segment, known=base)
-        return build_on(build, base, indexed(replayed), replayed.files)
+        return build_on(build, base, indexed(replayed), replayed.files, columns=columns)
 
     def reader(self, now: Callable[[], float] = lambda: 0.0) -> DeltaTables:
         """A process that reads the table, with a clock of its own."""
@@ -93,6 +115,12 @@ class IndexedTable:
     def snapshot(self, reader: DeltaTables | None = None) -> Snapshot:
         return (reader or self.reader()).snapshot(self.lake.storage())
 
+    def root(self) -> Root:
+        """Of the live build."""
+        head = self.writer.head(self.table)
+        assert head is not None
+        return Root.unpack(self.store.root(self.table, head.build))
+
     def keys(self, part: str, build: str = "") -> set[tuple[str, str]]:
         """Of the items that are there now: `C` for chunks, `K` for buckets, `ROOT` for roots."""
         return {key for key in self.dynamodb.items if f"#{part}" in key[0] and build in key[0]}
@@ -104,3 +132,17 @@ class IndexedTable:
 
 def paths(snapshot: Snapshot) -> list[str]:
     return sorted(each.path for each in snapshot.adds())
+
+
+def kept(snapshot: Snapshot, hint: str) -> list[str]:
+    selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
+    found = selection.kept(snapshot.batches(selection.predicate), Observed())
+    return sorted(path for some in found for path in some.files.paths)
+
+
+def check_same(world: IndexedTable, hints: list[str]) -> None:
+    expected, snapshot = DeltaTables().snapshot(world.lake.storage()), world.snapshot()
+    assert "index" in snapshot.origin
+    assert snapshot.metadata == expected.metadata
+    for hint in hints:
+        assert kept(snapshot, hint) == kept(expected, hint), hint

@@ -1,0 +1,23 @@
+"""A build of a whole index by Spark in a process of its own. Whatever the table's size, it is not built without."""
+
+import sys
+
+from core.catalog.model import Table
+from core.index.store import IndexStore
+from core.index.writer import IndexWriter
+from pipeline import small
+from pipeline.connection import dynamodb
+from pipeline.indexing import Indexer
+from pipeline.session import local_session
+from pipeline.small import IndexTable
+
+
+def main(location: str, region: str, index_table: str) -> None:
+    small.SMALL_LOG_BYTES = 0
+    indexes = IndexTable(IndexStore(dynamodb(), index_table), IndexWriter(dynamodb(), index_table))
+    table = Table("t", "s", "share", "1", "2", location, region=region)
+    sys.stdout.write(Indexer(indexes, spark=local_session).index(table, full=True).what)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

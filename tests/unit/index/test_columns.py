@@ -1,0 +1,232 @@
+"""Which columns an index has zones and sections of, and that its answers do not depend on it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.catalog.model import Table
+from core.delta.snapshot import Metadata
+from core.index.build import indexed_fields
+from core.index.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS, STATISTICS_COLUMNS, column_names
+from core.index.items import table_of
+from core.index.root import Root
+from pipeline.indexing import Indexer
+from pipeline.storage import TableStorage
+from tests.unit.delta.builder import PROTOCOL, Action, add, commit, metadata, name
+from tests.unit.index.world import IndexedTable, check_same, mapped, metadata_of, schema_of
+
+COLUMNS = metadata_of("p", a="long", p="string", b="long", c="long")
+POINT = {
+    "type": "struct",
+    "fields": [{"name": each, "type": "double", "nullable": True, "metadata": {}} for each in ("x", "y")],
+}
+NESTED = metadata_of("p", a="long", at=POINT, p="string", **{"d.e": "long", "f`g,h": "long"})
+WIDE = {f"c{number}": "long" for number in range(2000)}
+
+
+def with_statistics(columns: Metadata, names: str) -> Metadata:
+    return replace(columns, configuration={**columns.configuration, STATISTICS_COLUMNS: names})
+
+
+def indexed(columns: Metadata, *first: int) -> list[str]:
+    return ["/".join(field.path) for field in indexed_fields(columns, *first)]
+
+
+@pytest.mark.parametrize(
+    ("number", "expected"), [(0, ["p"]), (2, ["p", "a", "b"]), (3, ["p", "a", "b", "c"]), (99, ["p", "a", "b", "c"])]
+)
+def test_partition_columns_are_indexed_and_so_many_of_the_others_as_asked_for(number: int, expected: list[str]) -> None:
+    assert indexed(COLUMNS, number) == expected
+
+
+def test_of_a_wide_table_the_first_32_columns_are_indexed_unless_more_are_asked_for() -> None:
+    wide = metadata_of("c1999", **WIDE)
+    assert indexed(wide) == ["c1999", *list(WIDE)[:32]]
+    assert len(indexed(wide, MAX_INDEXED_COLUMNS)) == 2000
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("c,a", ["c", "a"]),
+        (" c , `a` ", ["c", "a"]),
+        ("C, A", ["c", "a"]),
+        ("c, gone, a, a.b", ["c", "a"]),
+        ("c,c,`c`", ["c"]),
+        ("p, c", ["c"]),
+    ],
+)
+def test_a_table_that_names_the_columns_with_statistics_is_indexed_by_these(names: str, expected: list[str]) -> None:
+    assert indexed(with_statistics(COLUMNS, names)) == ["p", *expected]
+
+
+def test_of_the_columns_that_a_table_names_no_more_are_indexed_than_asked_for() -> None:
+    named = with_statistics(COLUMNS, "c, b, a")
+    assert indexed(named, 2) == ["p", "c", "b"]
+    assert indexed(named, 0) == ["p"]
+    wide = with_statistics(metadata_of(**WIDE), ",".join(reversed(WIDE)))
+    assert indexed(wide) == list(reversed(WIDE))[:INDEXED_COLUMNS]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("at.y", ["at/y"]),
+        ("at", ["at/x", "at/y"]),
+        ("at.y, at", ["at/y", "at/x"]),
+        ("`at`.`x`, a", ["at/x", "a"]),
+        ("`d.e`", ["d.e"]),
+        ("`f``g,h`,a", ["f`g,h", "a"]),
+    ],
+)
+def test_a_struct_and_a_quoted_name_are_understood(names: str, expected: list[str]) -> None:
+    assert indexed(with_statistics(NESTED, names)) == ["p", *expected]
+
+
+def test_the_names_are_the_logical_ones_of_columns_that_are_mapped() -> None:
+    """Also where one column has the other's name in its files."""
+    columns = Metadata("m", mapped(a="x", b="a", c="y"), configuration={"delta.columnMapping.mode": "name"})
+    assert indexed(with_statistics(columns, "b")) == ["a"]
+    assert indexed(with_statistics(columns, "c, a")) == ["y", "x"]
+    assert indexed(with_statistics(columns, "x")) == ["x", "a", "y"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        "",
+        " ",
+        ",",
+        "a,",
+        ",a",
+        "a..b",
+        ".",
+        "`",
+        "`a",
+        "a`",
+        "`a`b",
+        "``",
+        "```",
+        "gone",
+        "p",
+        "*",
+        "a;b",
+        '["a"]',
+        "true",
+    ],
+)
+def test_a_value_that_names_no_column_is_as_good_as_none(names: str) -> None:
+    assert indexed(with_statistics(COLUMNS, names)) == indexed(COLUMNS)
+
+
+@pytest.mark.parametrize(
+    "text", [" " * 100_000, "`" * 99_999, "`a" * 50_000, "a." * 50_000, "a," * 50_000, "``," * 30_000]
+)
+def test_a_list_that_is_none_is_soon_given_up(text: str) -> None:
+    assert column_names(text) in ([], [("",)])
+
+
+def test_names_that_a_schema_without_columns_cannot_have_do_no_harm() -> None:
+    assert indexed(Metadata("m", "no JSON", configuration={STATISTICS_COLUMNS: "a"})) == []
+
+
+def wide_file(number: int) -> Action:
+    """With statistics of the first columns, and of some that are far behind them."""
+    values = {column: (number * 7919 + at) % 300 for at, column in enumerate([*list(WIDE)[:40], "c1500", "c1999"])}
+    bounds = {"numRecords": 2, "minValues": values, "maxValues": values, "nullCount": dict.fromkeys(values, 0)}
+    return add(f"{number}", partitionValues={}, stats=json.dumps(bounds))
+
+
+@pytest.mark.parametrize(("columns", "number"), [((), 32), ((0,), 0), ((1,), 1), ((MAX_INDEXED_COLUMNS,), 2000)])
+def test_an_index_of_a_wide_table_has_the_answers_of_the_log(columns: tuple[int, ...], number: int) -> None:
+    world = IndexedTable()
+    asked: dict[str, Any] = {"columns": columns[0]} if columns else {}
+    schema = metadata(schemaString=schema_of(**WIDE), partitionColumns=[])
+    world.lake.commit(0, PROTOCOL, schema, *map(wide_file, range(60)))
+    world.build(**asked)
+    hints = [f"{name} < 40" for name in ("c0", "c31", "c32", "c39", "c1500", "c1999", "c1000", "gone")]
+    hints += ["c0 < 200 AND c1500 > 100", "c32 < 40 OR c3 > 290", "c1000 IS NULL", "c0 IS NULL"]
+
+    assert len(world.root().zones) == number
+    check_same(world, hints)
+    world.lake.commit(1, *map(wide_file, range(60, 70)))
+    check_same(world, hints)
+    world.build(**asked)
+    assert len(world.root().zones) == number
+    check_same(world, hints)
+
+
+class LocalTable:
+    """A table on this machine's disk, which an `Indexer` reads as it does one in S3."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._indexes = IndexedTable().indexes
+        self._table = Table("t", "s", "share", "1", "2", folder.as_uri())
+        (folder / "_delta_log").mkdir()
+
+    def commit(self, version: int, *actions: Action) -> None:
+        (self._folder / name(version)).write_bytes(commit(*actions))
+
+    def index(self, **options: Any) -> tuple[str, list[str]]:
+        """What was done, and the columns of the index that is then live."""
+        outcome = Indexer(self._indexes, spark=no_spark, **options).index(self._table)
+        table = table_of(TableStorage(self._table.location).open().location.uri)
+        root = Root.unpack(self._indexes.store.root(table, outcome.head.build))
+        return outcome.what, ["/".join(field.path) for field in root.zones]
+
+
+def no_spark() -> Any:
+    raise AssertionError("a small table needs none")
+
+
+def file(number: int) -> Action:
+    values = {"a": number, "b": number, "c": number}
+    return add(f"{number}", stats=json.dumps({"numRecords": 2, "minValues": values, "maxValues": values}))
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> LocalTable:
+    table = LocalTable(tmp_path)
+    table.commit(0, PROTOCOL, metadata(schemaString=COLUMNS.schema_string), *map(file, range(9)))
+    return table
+
+
+@pytest.mark.parametrize("number", [0, 2, 3, INDEXED_COLUMNS])
+def test_the_same_number_of_columns_leaves_an_index_as_it_is(table: LocalTable, number: int) -> None:
+    built, columns = table.index(columns=number)
+    assert built == "built"
+    assert table.index(columns=number) == ("up to date", columns)
+    table.commit(1, file(10))
+    assert table.index(columns=number) == ("later", columns)
+    assert table.index(columns=number) == ("up to date", columns)
+
+
+def test_another_number_of_columns_builds_an_index_anew_though_no_commit_is_newer(table: LocalTable) -> None:
+    assert table.index() == ("built", ["p", "a", "b", "c"])
+    assert table.index(columns=1) == ("built", ["p", "a"])
+    assert table.index(columns=0) == ("built", ["p"])
+    assert table.index() == ("built", ["p", "a", "b", "c"])
+
+
+def test_another_number_of_columns_builds_an_index_anew_instead_of_going_on_from_it(table: LocalTable) -> None:
+    table.index()
+    table.commit(1, file(10))
+    assert table.index(columns=2) == ("built", ["p", "a", "b"])
+
+
+def test_another_number_that_means_the_same_columns_is_no_reason_to_build_anew(table: LocalTable) -> None:
+    columns = ["p", "a", "b", "c"]
+    assert table.index(columns=3) == ("built", columns)
+    assert table.index(columns=MAX_INDEXED_COLUMNS) == ("up to date", columns)
+
+
+def test_a_table_that_comes_to_name_its_columns_is_indexed_anew_by_these(table: LocalTable) -> None:
+    table.index()
+    named = {STATISTICS_COLUMNS: "c"}
+    table.commit(1, metadata(schemaString=COLUMNS.schema_string, configuration=named))
+    assert table.index() == ("built", ["p", "c"])
+    assert table.index() == ("up to date", ["p", "c"])
