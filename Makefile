@@ -34,11 +34,12 @@ test: .venv/.all ## Run the tests, with the coverage of handlers and core enforc
 # The first test waits for Spark to make all tables.
 .PHONY: test-clients
 test-clients: .venv/.all ## Read tables made by Spark with real clients (Spark's jars are fetched once); run the index's job with Spark, killed, and two at once
-	$(RUN) pytest tests/job --timeout=300
+	$(RUN) pytest tests/job --timeout=600
 	$(RUN) pytest tests/clients --timeout=900
 
 .PHONY: test-nightly
-test-nightly: .venv/.all ## Prune 20,000 random tables by random predicates, in process and over HTTP
+test-nightly: .venv/.all ## Prune 20,000 random tables by random predicates, in process and over HTTP; kill 20 jobs with Spark
+	SLUICE_KILLS=20 $(RUN) pytest tests/job/spark/test_processes.py --timeout=1800
 	$(RUN) pytest -n 2 -rP --timeout=7200 --hypothesis-profile=nightly \
 	  tests/property/test_pruning.py tests/property/test_pruning_http.py
 

@@ -13,7 +13,9 @@ from cli.embedded.ministack import EmbeddedAws
 from core.api.query import QueryRequest
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
+from core.index.items import table_of
 from core.index.reader import TableIndexes
+from core.index.root import Root
 from core.index.store import IndexStore
 from core.index.writer import IndexWriter
 from core.sharing.call import Observed
@@ -117,3 +119,11 @@ def test_a_second_run_has_nothing_to_do_and_a_full_one_does_it_again(shared: Tab
     again = indexer.index(shared, full=True)
     assert (again.what, again.head.files) == ("built", before.head.files)
     assert again.head.build != before.head.build
+
+
+def test_the_number_of_columns_goes_to_the_workers(aws: EmbeddedAws, shared: Table, indexer: Indexer) -> None:
+    indexes = indexer._indexes
+    outcome = Indexer(indexes, spark=indexer._spark, columns=1).index(shared)
+    assert outcome.what == "built"
+    root = Root.unpack(indexes.store.root(table_of(shared.location), outcome.head.build))
+    assert [field.path for field in root.zones] == [("p",), ("id",)]

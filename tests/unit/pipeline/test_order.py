@@ -99,6 +99,7 @@ def test_a_file_has_the_key_that_its_parsed_statistics_give_it(files: list[Add])
     assert order.keys(ArrowColumns(table(files))) == order.keys(parsed)
 
 
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.text() | st.none() | values.map(lambda value: json.dumps({"minValues": {"n": value}})), max_size=6))
 def test_whatever_statistics_are_each_file_has_a_place(texts: list[str | None]) -> None:
     files = [Add(f"f{at}", {}, 1, 1, data_change=True, stats=text) for at, text in enumerate(texts)]
