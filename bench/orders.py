@@ -1,0 +1,77 @@
+"""In how many chunks a query looks, by the order in which files are packed: why `core/index/order.py` has a curve.
+
+Two tables of 100,000 files. One was clustered by two columns, as OPTIMIZE ZORDER BY does: a file has a small part of
+the values of each. In the other, as in most, a number rises with the time.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator, Sequence
+
+from bench.report import Result
+from core.delta.snapshot import Metadata
+from core.index.build import indexed_fields
+from core.index.order import CELLS, Order
+from core.pruning.columns import FileColumns
+from core.pruning.schema import Field
+
+FILES, FILES_PER_CHUNK, VALUES = 100_000, 2000, 10_000
+NAMES = ("first", "second")
+Bounds = Sequence[tuple[int, int]]
+"""Of a file, the least value of each column; the greatest is a little more."""
+
+
+def results() -> Iterator[Result]:
+    chance = random.Random(5)
+    clustered = [(chance.randrange(VALUES), chance.randrange(VALUES)) for _ in range(FILES)]
+    rising = [(value, value + chance.randrange(10)) for value in (chance.randrange(VALUES) for _ in range(FILES))]
+    for table, files in (("clustered by two columns", clustered), ("two columns rise together", rising)):
+        for order, keys in ORDERS.items():
+            places = sorted(range(FILES), key=keys(files).__getitem__)
+            read = [_chunks_read([files[place][column] for place in places]) for column in range(2)]
+            for name, chunks in zip(NAMES, read, strict=True):
+                yield Result(f"{table}: {order}, a value of the {name}", round(chunks, 1), f"of {_chunks()} chunks")
+
+
+def _chunks() -> int:
+    return FILES // FILES_PER_CHUNK
+
+
+def _chunks_read(lows: Sequence[int], width: int = VALUES // 100) -> float:
+    """On average, for a value that is asked for."""
+    chunks = [lows[begin : begin + FILES_PER_CHUNK] for begin in range(0, FILES, FILES_PER_CHUNK)]
+    bounds = [(min(chunk), max(chunk) + width) for chunk in chunks]
+    asked = range(0, VALUES, 97)
+    return sum(low <= value <= high for value in asked for low, high in bounds) / len(asked)
+
+
+def _ours(files: Bounds) -> list[tuple[object, ...]]:
+    columns = FileColumns([{}] * FILES, [_stats(file) for file in files])
+    return Order.of(_fields(), columns).keys(columns)
+
+
+def _z_order(files: Bounds) -> list[int]:
+    def spread(value: int) -> int:
+        return sum((value * CELLS // VALUES >> bit & 1) << 2 * bit for bit in range(CELLS.bit_length()))
+
+    return [spread(first) | spread(second) << 1 for first, second in files]
+
+
+def _stats(file: tuple[int, int], width: int = VALUES // 100) -> str:
+    low, high = (
+        dict(zip(NAMES, file, strict=True)),
+        {name: value + width for name, value in zip(NAMES, file, strict=True)},
+    )
+    return json.dumps({"numRecords": 1, "minValues": low, "maxValues": high, "nullCount": dict.fromkeys(NAMES, 0)})
+
+
+def _fields() -> list[Field]:
+    columns = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in NAMES]
+    return indexed_fields(Metadata("m", json.dumps({"type": "struct", "fields": columns}), ()))
+
+
+ORDERS: dict[str, Callable[[Bounds], Sequence[object]]] = {
+    "sorted by the first": lambda files: [first for first, _ in files],
+    "Z-order": _z_order,
+    "as an index packs them": _ours,
+}
