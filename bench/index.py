@@ -10,6 +10,7 @@ which only the index is asked.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
@@ -158,7 +159,9 @@ def main() -> None:
         lab.share_table(WARM_UP, WARM_UP_FILES, SHAPE)
         for table, files in tables.items():
             bench = benches[table] = Bench(lab, table, files)
-            results += bench.results()
+            for found in bench.results():
+                print(f"{found.name}: {found.value:,.10g} {found.unit}", file=sys.stderr, flush=True)
+                results.append(found)
     for kind in SELECTIVE:
         ratio = benches["1M"].queries[kind, "index"]["p50"] / benches["100k"].queries[kind, "index"]["p50"]
         results.append(result(f"1M: {kind} query, as long as on 100k", ratio, "x", 2))

@@ -1,6 +1,7 @@
 """What every test may ask for: the embedded AWS (one per worker) and the golden tables."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,9 @@ import pytest
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 
 GOLDEN_TABLES = Path(os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).parents[2] / "shared" / "golden-tables")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
