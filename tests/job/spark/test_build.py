@@ -121,9 +121,9 @@ def test_a_second_run_has_nothing_to_do_and_a_full_one_does_it_again(shared: Tab
     assert again.head.build != before.head.build
 
 
-def test_the_number_of_columns_goes_to_the_workers(aws: EmbeddedAws, shared: Table, indexer: Indexer) -> None:
+def test_the_number_of_columns_goes_to_the_workers(shared: Table, indexer: Indexer) -> None:
     indexes = indexer._indexes
-    outcome = Indexer(indexes, spark=indexer._spark, columns=1).index(shared)
+    outcome = Indexer(indexes, spark=indexer._spark, columns=0).index(shared)
     assert outcome.what == "built"
     root = Root.unpack(indexes.store.root(table_of(shared.location), outcome.head.build))
-    assert [field.path for field in root.zones] == [("p",), ("id",)]
+    assert [field.path for field in root.zones] == [("p",)]
