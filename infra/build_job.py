@@ -17,7 +17,7 @@ from infra.build import ROOT, copy_source, install, write_zip
 TARGET = "lambda"
 EXTRAS = ("pipeline",)
 # Spark is there already, the judge is the command's, and the rest is for functions that serve recipients.
-PRUNED = ("pyspark", "deltalake", "pydantic", "aws-lambda-powertools", "isal")
+PRUNED = ("pyspark", "deltalake", "pydantic", "aws-lambda-powertools")
 SOURCES = ("core", "pipeline")
 ENTRY_POINT = Path("pipeline", "job.py")
 
