@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from functools import cached_property
-from itertools import chain
 from operator import gt, itemgetter
 from typing import Any, Protocol, TypeAlias
 
@@ -132,13 +131,13 @@ def extremes_of(field: Field, columns: Columns) -> Range | None:
     minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
     if field.type.name not in EXTREMES or {*map(type, minimum), *map(type, maximum)} != {str}:
         return None
-    if any(map(gt, minimum, maximum)):
-        return None
     return EXTREMES[field.type.name](minimum, maximum, field.type.name)
 
 
 def _text_extremes(minimum: Sequence[str], maximum: Sequence[str], _: str) -> Range | None:
     if not all(joined.isascii() and "?" not in joined for joined in ("".join(minimum), "".join(maximum))):
+        return None
+    if any(map(gt, minimum, maximum)):
         return None
     # The bound of a text that was cut is beyond all that begin with it, so it may be beyond that of a longer one.
     last = max(maximum)
@@ -147,18 +146,20 @@ def _text_extremes(minimum: Sequence[str], maximum: Sequence[str], _: str) -> Ra
 
 
 def _time_extremes(minimum: Sequence[str], maximum: Sequence[str], name: str) -> Range | None:
-    """Texts of one form and length are in the order of their times. Whether they are times is seen by parsing them."""
+    """Where all texts are of one length, and so were cut alike."""
     epoch = EPOCHS[name]
     lengths = {*map(len, minimum), *map(len, maximum)}
     length = lengths.pop() - (epoch.tzinfo is not None)
-    zones = {*map(itemgetter(-1), minimum), *map(itemgetter(-1), maximum)}
-    if lengths or length not in CUTS or (epoch.tzinfo is not None and zones != {"Z"}):
+    if lengths or length not in CUTS:
+        return None
+    if epoch.tzinfo is not None and {*map(itemgetter(-1), minimum), *map(itemgetter(-1), maximum)} != {"Z"}:
         return None
     try:
-        for _ in map(datetime.fromisoformat, chain(minimum, maximum)):
-            pass
-        first, last = ((datetime.fromisoformat(text) - epoch) // MICROSECOND for text in (min(minimum), max(maximum)))
-    except (ValueError, TypeError):
+        lows, highs = list(map(datetime.fromisoformat, minimum)), list(map(datetime.fromisoformat, maximum))
+        if any(map(gt, lows, highs)):
+            return None
+        first, last = ((time - epoch) // MICROSECOND for time in (min(lows), max(highs)))
+    except (ValueError, TypeError):  # also where some have a zone and others have none
         return None
     return (first, last + (CUTS[length] or LONGEST_CUT)) if first >= MODERN_TIMES else None
 

@@ -116,7 +116,15 @@ LONG = "a very long text, of over thirty"
 TEXTS = st.sampled_from(
     ["", "a", LONG, LONG + "!", LONG[:-1], LONG + "?", "b?", "b", LONG + "\u00fc", "\U0010ffff" * 9]
 )
-TIMES = st.builds(
+ODD_TIMES = [
+    "",
+    "2024-W09-4T00:00:00",
+    "2024-W09-4T00:00:00Z",
+    "20240229T000000.000Z",
+    "2024-02-29T00:00+01",
+    "2024-02-29T00:00:00.00Z",
+]
+TIMES = st.sampled_from(ODD_TIMES) | st.builds(
     "{}T{}{}".format,
     st.sampled_from(["2024-02-28", "2024-02-29", "2023-02-29", "1969-01-01", "9999-12-31"]),
     st.sampled_from(["00:00:00.000000", "23:59:59.999999", "00:00:00.000", "12:00:00", "24:00:00.000000"]),
