@@ -152,7 +152,7 @@ def damaged(item: dict[str, Any]) -> None:
 def large_history(world: Indexed) -> History:
     """Some chunks' files, and two commits after the index."""
     history = History(world.table)
-    texts = [hashlib.sha512(bytes([number])).hexdigest() for number in range(60)]
+    texts = [hashlib.sha512(bytes([number])).hexdigest() for number in range(150)]
     files = [add(f"{number}.parquet", size=number, stats=stats_text(number, text)) for number, text in enumerate(texts)]
     world.table.commit(1, *files)
     world.build(anew=True)
