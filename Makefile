@@ -25,11 +25,13 @@ demo: .venv/.local ## Share a year of trips from an embedded AWS and read it bac
 serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --help for more)
 	@.venv/bin/sluice serve
 
+# Counting lines makes many tests take nearly twice as long: those that need it most go without.
 .PHONY: test
 test: .venv/.all ## Run the tests, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
-	$(RUN) pytest -n 2 --dist loadfile --ignore=tests/clients --ignore=tests/job --cov --cov-report=
+	$(RUN) pytest -n 2 --dist loadfile tests/unit tests/integration --cov --cov-report=
 	$(RUN) coverage report
+	$(RUN) pytest -n 2 --dist loadfile tests/deploy tests/golden tests/property
 
 # The first test waits for Spark to make all tables.
 .PHONY: test-clients

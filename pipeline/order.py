@@ -18,12 +18,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql.functions import hash as hash_of
 from pyspark.sql.functions import lit, pmod
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from core.api.json import dumps
 from core.index.order import Order
 from core.pruning.columns import FileColumns
 from core.pruning.schema import Field
+from pipeline.replay import Replayed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,12 +40,10 @@ COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 JSON_SCALAR = r'(?P<value>"(?:[^"\\]|\\.)*"|[-+.\w]+)'
 
 
-def runs_in_ranges(
-    spark: "SparkSession", files: "DataFrame", fields: Sequence[Field], sample: pa.Table, tasks: int
-) -> "DataFrame":
-    """`sample`: of some of the files, partition values and statistics. One range for each of so many tasks."""
-    ranges = ranges_of(fields, sample, _numbers(spark, tasks))
-    return files.mapInArrow(ranges.runs, from_arrow_schema(RUN)).repartition(tasks, "range")
+def runs_in_ranges(spark: "SparkSession", log: Replayed, fields: Sequence[Field], tasks: int) -> "DataFrame":
+    """One range for each of so many tasks."""
+    ranges = ranges_of(fields, log.sample(), _numbers(spark, tasks))
+    return log.mapped(ranges.runs, RUN).repartition(tasks, "range")
 
 
 def ranges_of(fields: Sequence[Field], sample: pa.Table, numbers: Sequence[int]) -> "Ranges":

@@ -60,23 +60,25 @@ class Packing:
     build: str
     fields: tuple[Field, ...]
     footers: Footers | None
+    chunk_bytes: int
     groups: int
     """Of buckets: those of a group are written by one task."""
     units_per_second: float | None
     """For each task."""
 
     def chunks(self, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Packs and writes the files of a task's range. A row of `CHUNK` for each chunk."""
+        """Packs and writes the files of a task's range. A row of `CHUNK` for each chunk, and one for all keys."""
         task = TaskContext.get()
         first = (task.partitionId() if task else 0) * CHUNKS_PER_TASK
         build = self._build()
         files = files_of_range(runs)
         completed = self.footers.complete(files) if self.footers else files
-        packed = pack_chunks(map(rows_from, completed), self.fields)
+        packed = pack_chunks(map(rows_from, completed), self.fields, self.chunk_bytes)
         numbers = range(first, first + CHUNKS_PER_TASK)
         units = 0
+        entries = []
         for chunk, content in build.write_chunks(packed, numbers):
-            entries = content.entries(chunk.info.place.number)
+            entries.append(content.entries(chunk.info.place.number))
             row = {
                 "number": chunk.info.place.number,
                 "files": chunk.info.files,
@@ -85,11 +87,12 @@ class Packing:
                 "zones": pack_zones(chunk.zones),
                 "file_bytes": sum(content.sizes),
                 "vectors": sum(content.has_vector),
-                "groups": list(split(entries, range(self.groups), self.groups)),
                 "units": build.writer.units - units,
             }
             units = build.writer.units
             yield pa.RecordBatch.from_pylist([row], CHUNK)
+        groups = list(split(b"".join(entries), range(self.groups), self.groups))
+        yield pa.RecordBatch.from_pylist([{"groups": groups}], CHUNK)
 
     def buckets(self, batches: Iterable[pa.RecordBatch], per_group: int) -> Iterator[pa.RecordBatch]:
         """Writes the buckets of a task's groups. It tells how many units that took."""

@@ -15,7 +15,7 @@ from pyspark.sql.functions import posexplode
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from core.delta.log.replay import Totals
-from core.index.build import indexed_fields
+from core.index.build import chunk_bytes, indexed_fields
 from core.index.builds import Build, Indexed, WrittenChunk
 from core.index.items import Place
 from core.index.keys import buckets_for
@@ -66,14 +66,15 @@ def build_with_spark(
             build.name,
             tuple(fields),
             Footers.of(storage, top.metadata, fields, FOOTERS_PER_TASK) if footers else None,
+            chunk_bytes(log_bytes, fields),
             tasks,
             units_per_second / parallelism if units_per_second else None,
         )
-        runs = runs_in_ranges(spark, log.files, fields, log.sample(), tasks)
+        runs = runs_in_ranges(spark, log, fields, tasks)
         chunks = runs.mapInArrow(packing.chunks, from_arrow_schema(CHUNK)).persist(StorageLevel.DISK_ONLY)
         try:
             doing("sorting and packing")
-            written = chunks.drop("groups").collect()
+            written = chunks.where("number IS NOT NULL").drop("groups").collect()
             doing("writing keys")
             totals = Totals(
                 sum(row.files for row in written),

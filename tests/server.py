@@ -62,8 +62,9 @@ def running_server(folder: Path, shares: dict[str, object], *options: str) -> It
 
 
 def _when_ready(process: "subprocess.Popen[str]", profile: Path, log: Path) -> Server:
+    """When it has said where it serves: the last thing that it does before it waits for requests."""
     deadline = time.monotonic() + START_SECONDS
-    while not profile.exists():
+    while not (profile.exists() and json.loads(profile.read_text())["endpoint"].rstrip("/") in log.read_text()):
         assert process.poll() is None, f"sluice serve ended: {log.read_text()}"
         assert time.monotonic() < deadline, f"sluice serve is not ready: {log.read_text()}"
         time.sleep(0.05)

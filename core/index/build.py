@@ -1,7 +1,7 @@
 """Packs files into the chunks of an index, in the order in which they come.
 
-A chunk is as large as an item of DynamoDB may be. How many files that takes is known only when they are packed, so each
-chunk tells the number for the next one.
+How many files make a chunk of the wanted size is known only when they are packed, so each chunk tells the number for
+the next one.
 """
 
 import sys
@@ -24,8 +24,13 @@ from core.pruning.columns import ColumnsAtOnce
 from core.pruning.schema import Field, Schema
 from core.pruning.zones import Zone, zone_of
 
-FIRST_FILES = 512
-# How much of an item is to be filled, since the next files may be larger than the last; and how much will do.
+# What a file is taken to need, before any is packed.
+FILE_BYTES = 256
+# Of a chunk. The smaller they are, the less a selective query reads; but the root has a zone of every column for each
+# of them, and is read whole. So large indexes have larger ones, up to what DynamoDB takes.
+LEAST_BYTES = 64 * 1024
+MAX_ZONES = 16_000
+# How much of a chunk is to be filled, since the next files may be larger than the last; and how much will do.
 FILLED = 0.95
 ENOUGH = 0.85
 
@@ -79,11 +84,16 @@ def _any_case(path: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(map(str.lower, path))
 
 
-def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field]) -> Iterator[PackedChunk]:
+def chunk_bytes(index_bytes: int, fields: Sequence[Field]) -> int:
+    """How large its chunks are to be, if all of them together have about so many bytes."""
+    return min(max(index_bytes * len(fields) // MAX_ZONES, LEAST_BYTES), CONTENT_BYTES)
+
+
+def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field], wanted_bytes: int) -> Iterator[PackedChunk]:
     """`batches`: rows in the form of `core.index.rows`."""
-    coming, limit = iter(batches), CONTENT_BYTES
+    coming = iter(batches)
     waiting: Table | None = None
-    number, too_many = FIRST_FILES, sys.maxsize
+    number, too_many = max(wanted_bytes // FILE_BYTES, 1), sys.maxsize
     while True:
         waiting = _filled(waiting, coming, number)
         if waiting is None:
@@ -91,12 +101,12 @@ def pack_chunks(batches: Iterable[RecordBatch], fields: Sequence[Field]) -> Iter
         rows = waiting.slice(0, min(number, waiting.num_rows)).combine_chunks().to_batches()[0]
         packed = pack_rows(rows, fields)
         size = len(packed.content)
-        too_many = packed.files if size > limit else too_many
-        number = max(min(int(packed.files * limit * FILLED / size), too_many - 1), 1)
+        too_many = packed.files if size > CONTENT_BYTES else too_many
+        number = max(min(int(packed.files * wanted_bytes * FILLED / size), too_many - 1), 1)
         if too_many == 1:
             raise TooLargeFileError
-        is_full = size >= limit * ENOUGH or packed.files == waiting.num_rows or number <= packed.files
-        if size <= limit and is_full:
+        is_full = size >= wanted_bytes * ENOUGH or packed.files == waiting.num_rows or number <= packed.files
+        if size <= CONTENT_BYTES and is_full:
             left = waiting.num_rows - packed.files
             waiting = waiting.slice(packed.files, left) if left else None
             too_many = sys.maxsize

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -29,6 +30,9 @@ logger = logging.getLogger(__name__)
 # How long what is live no more stays for those who are still reading it, and after how long a silent build is dead.
 GRACE_SECONDS = 3600
 PARALLEL_WRITES = 4
+BYTES_PER_WRITE = 384 * 1024
+
+T = TypeVar("T")
 
 
 class LostRaceError(Exception):
@@ -80,16 +84,19 @@ class Build:
     ) -> Iterator[tuple[WrittenChunk, PackedChunk]]:
         """The next ones are packed while DynamoDB takes the last."""
         with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
-            waiting: deque[tuple[Future[None], WrittenChunk, PackedChunk]] = deque()
-            for number, chunk in zip(numbers, packed, strict=False):
-                place = Place(self.name, number)
-                info = ChunkInfo(place, chunk.files, len(chunk.content), chunk.checksum, in_tail)
-                written = pool.submit(self.writer.put, [(chunk_key(self.table, place), chunk.content)])
-                waiting.append((written, WrittenChunk(info, chunk.zones), chunk))
+            waiting: deque[tuple[Future[None], list[tuple[WrittenChunk, PackedChunk]]]] = deque()
+            for some in _gathered(zip(numbers, packed, strict=False)):
+                items, told = [], []
+                for number, chunk in some:
+                    place = Place(self.name, number)
+                    info = ChunkInfo(place, chunk.files, len(chunk.content), chunk.checksum, in_tail)
+                    items.append((chunk_key(self.table, place), chunk.content))
+                    told.append((WrittenChunk(info, chunk.zones), chunk))
+                waiting.append((pool.submit(self.writer.put, items), told))
                 if len(waiting) == PARALLEL_WRITES:
-                    yield _first_of(waiting)
+                    yield from _first_of(waiting)
             while waiting:
-                yield _first_of(waiting)
+                yield from _first_of(waiting)
 
     def write_buckets(self, buckets: Iterable[tuple[int, bytes]]) -> None:
         self.writer.put((bucket_key(self.table, Place(self.name, number)), content) for number, content in buckets)
@@ -163,9 +170,20 @@ class Build:
             self.writer.delete([begun])
 
 
-def _first_of(
-    waiting: deque[tuple[Future[None], WrittenChunk, PackedChunk]],
-) -> tuple[WrittenChunk, PackedChunk]:
-    written, chunk, packed = waiting.popleft()
+def _gathered(chunks: Iterable[tuple[int, PackedChunk]]) -> Iterator[list[tuple[int, PackedChunk]]]:
+    some: list[tuple[int, PackedChunk]] = []
+    size = 0
+    for number, chunk in chunks:
+        some.append((number, chunk))
+        size += len(chunk.content)
+        if size >= BYTES_PER_WRITE:
+            yield some
+            some, size = [], 0
+    if some:
+        yield some
+
+
+def _first_of(waiting: deque[tuple[Future[None], T]]) -> T:
+    written, told = waiting.popleft()
     written.result()
-    return chunk, packed
+    return told

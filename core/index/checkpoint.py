@@ -58,7 +58,7 @@ class IndexedCheckpoint:
 
     @property
     def memory_bytes(self) -> int:
-        zones = sum(map(len, self.root.zones.values()))
+        zones = len(self.root.chunks) * len(self.root.zones)
         return CHUNK_BYTES * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
 
     def totals_of(self, keys: Collection[Key]) -> Totals:
@@ -92,12 +92,10 @@ class IndexedCheckpoint:
         chunks = self.root.chunks
         if predicate is None:
             return list(chunks)
-        from core.pruning.zones import may_match
-
-        return list(compress(chunks, may_match(predicate.root, len(chunks), self.root.zones)))
+        return list(compress(chunks, self.root.zone_batch.may_match(predicate.root)))
 
     def read(self, chunks: Collection[ChunkInfo]) -> Iterator[bytes]:
-        contents = self.store.chunks(self.table, [chunk.place for chunk in chunks])
+        contents = self.store.chunks(self.table, {chunk.place: chunk.size for chunk in chunks})
         for info, content in zip(chunks, contents, strict=True):
             if zlib.crc32(content) != info.checksum:
                 raise UnusableIndexError("a chunk is damaged")

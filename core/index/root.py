@@ -6,8 +6,9 @@ For each chunk it has a zone of every indexed column, so that a query knows whic
 import json
 import math
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from core.delta.index import UnusableIndexError
@@ -16,7 +17,7 @@ from core.delta.snapshot import Metadata, Protocol
 from core.index.items import Place
 from core.pruning.schema import DataType, Field
 from core.pruning.values import TOP
-from core.pruning.zones import Zone
+from core.pruning.zones import Zone, ZoneBatch
 from core.storage.objects import ObjectInfo
 
 # Raised with every change of what is stored: an index of another form is not read.
@@ -34,7 +35,7 @@ class ChunkInfo(NamedTuple):
     """Whether a build that goes on from this one packs its files anew."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Root:
     version: int
     tip: ObjectInfo
@@ -46,6 +47,10 @@ class Root:
     zones: Mapping[Field, Sequence[Zone]]
     """Of each indexed column, one for each chunk."""
     buckets: Sequence[Place]
+
+    @cached_property
+    def zone_batch(self) -> ZoneBatch:
+        return ZoneBatch(len(self.chunks), self.zones)
 
     def pack(self) -> bytes:
         document = {
@@ -83,9 +88,31 @@ class Root:
             Metadata(**{name: _frozen(value) for name, value in document["metadata"].items()}),
             Totals(*document["totals"]),
             [ChunkInfo(Place(*place), *more) for place, *more in document["chunks"]],
-            {_field(field): [_zone(zone) for zone in zones] for field, zones in document["zones"]},
+            UnpackedZones({_field(field): zones for field, zones in document["zones"]}),
             [Place(*place) for place in document["buckets"]],
         )
+
+
+class UnpackedZones(Mapping[Field, Sequence[Zone]]):
+    """Of each column when it is asked for: there are many zones, and a query needs those of a column or two."""
+
+    def __init__(self, documents: Mapping[Field, list[Any]]) -> None:
+        self._documents = documents
+        self._zones: dict[Field, Sequence[Zone]] = {}
+
+    def __getitem__(self, field: Field) -> Sequence[Zone]:
+        if field not in self._zones:
+            self._zones[field] = [_zone(document) for document in self._documents[field]]
+        return self._zones[field]
+
+    def __contains__(self, field: object) -> bool:
+        return field in self._documents
+
+    def __iter__(self) -> Iterator[Field]:
+        return iter(self._documents)
+
+    def __len__(self) -> int:
+        return len(self._documents)
 
 
 def _frozen(value: Any) -> Any:

@@ -8,7 +8,7 @@ import contextlib
 import threading
 import time
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# A BatchGetItem gives at most 100 items and 16 MB, and a chunk has up to 0.4 MB. More than a few are not held at once.
+# A BatchGetItem gives at most 100 items and 16 MB. More than a few megabytes are not held at once, and at first less is
+# asked for: that may be enough.
 KEYS_PER_GET = 100
-CHUNKS_PER_GET = 8
-FIRST_CHUNKS = 4
+BYTES_PER_GET = 3 * 1024 * 1024
+FIRST_BYTES = 3 * 512 * 1024
 GETS_AHEAD = 3
-# What is kept of the chunks that queries read last, but for queries that read more than that.
+# What is kept of the chunks that queries read last, but for queries that read more than half of that.
 KEPT_BYTES = 24 * 1024 * 1024
-MAX_KEPT_AT_ONCE = 32
 CONTENT = "content"
 
 
@@ -95,16 +95,17 @@ class IndexStore:
         self.traffic.content_bytes += sum(map(len, parts))
         return b"".join(parts)
 
-    def chunks(self, table: str, places: Sequence[Place]) -> Iterator[bytes]:
-        """In order; some are on their way while the ones before them are used, but for a query that needs but a few."""
-        keys = [chunk_key(table, place) for place in places]
-        get = self._get_or_keep if len(keys) <= MAX_KEPT_AT_ONCE else self._get
-        first, rest = keys[:FIRST_CHUNKS], keys[FIRST_CHUNKS:]
-        waiting = deque(rest[begin : begin + CHUNKS_PER_GET] for begin in range(0, len(rest), CHUNKS_PER_GET))
+    def chunks(self, table: str, sizes: Mapping[Place, int]) -> Iterator[bytes]:
+        """In order; some are on their way while the ones before them are used, but for a query that needs but a few.
+
+        `sizes`: of each chunk that is asked for.
+        """
+        get = self._get_or_keep if sum(sizes.values()) <= KEPT_BYTES // 2 else self._get
+        waiting = deque(_gets({chunk_key(table, place): size for place, size in sizes.items()}))
         coming: deque[Future[list[bytes]]] = deque()
         try:
-            if first:
-                yield from get(first)
+            if waiting:
+                yield from get(waiting.popleft())
             while waiting or coming:
                 while waiting and len(coming) < GETS_AHEAD:
                     coming.append(self._pool.submit(get, waiting.popleft()))
@@ -153,6 +154,20 @@ class IndexStore:
             return [found[key] for key in keys]
         except KeyError as error:
             raise UnusableIndexError("an item is missing") from error
+
+
+def _gets(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
+    """What is asked for at once."""
+    keys: list[ItemKey] = []
+    room = FIRST_BYTES
+    for key, size in sizes.items():
+        if keys and (size > room or len(keys) == KEYS_PER_GET):
+            yield keys
+            keys, room = [], BYTES_PER_GET
+        keys.append(key)
+        room -= size
+    if keys:
+        yield keys
 
 
 def attributes(key: ItemKey) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from itertools import count
 
 from core.delta.log.actions import Key, key_of, keys_of
 from core.delta.snapshot import Add
-from core.index.build import PackedChunk, indexed_fields, pack_chunks, pack_rows
+from core.index.build import PackedChunk, chunk_bytes, indexed_fields, pack_chunks, pack_rows
 from core.index.builds import Build, Indexed, WrittenChunk
 from core.index.checkpoint import IndexedCheckpoint
 from core.index.chunk import Chunk
@@ -29,7 +29,7 @@ ROWS_AT_ONCE = 4096
 TAIL_NUMBERS = 2**31
 # Beyond either, all is built anew.
 MAX_TAIL_FILES = 20_000
-MAX_REWRITTEN_CHUNKS = 64
+MAX_REWRITTEN_BYTES = 24 * 1024 * 1024
 
 Known = tuple[Add, str | None]
 """A file, and the statistics that only pruning knows."""
@@ -45,7 +45,8 @@ def build_all(
     fields = indexed_fields(indexed.metadata, columns)
     number = buckets_for(len(files))
     chunks, entries = [], []
-    for chunk, packed in build.write_chunks(_packed(files, fields), count()):
+    wanted_bytes = chunk_bytes(0, fields)  # such tables are small
+    for chunk, packed in build.write_chunks(_packed(files, fields, wanted_bytes), count()):
         chunks.append(chunk)
         entries.append(packed.entries(chunk.info.place.number))
     buckets = range(number)
@@ -67,16 +68,19 @@ def build_on(
         raise TooManyChangesError
     gone = older.entries(changes.keys())
     lost = _by_chunk(gone)
+    rewritten_bytes = sum(chunk.size for chunk in older.root.chunks if chunk.place.number in lost)
     tail_files = sum(chunk.files for chunk in older.root.chunks if chunk.in_tail)
     added = [add for add in changes.values() if add is not None]
-    if len(lost) > MAX_REWRITTEN_CHUNKS or tail_files + len(added) > max(MAX_TAIL_FILES, older.totals.num_files // 10):
+    most_tail_files = max(MAX_TAIL_FILES, older.totals.num_files // 10)
+    if rewritten_bytes > MAX_REWRITTEN_BYTES or tail_files + len(added) > most_tail_files:
         raise TooManyChangesError
     hashes = {entry.hash for entry in gone}
 
     main = list(_main_chunks(build, older, fields, lost, hashes))
     tail = _without(older, [chunk for chunk in older.root.chunks if chunk.in_tail], hashes)
     tail += [(add, None) for add in added]
-    written = build.write_chunks(_packed(tail, fields), count(TAIL_NUMBERS), in_tail=True)
+    wanted_bytes = chunk_bytes(sum(chunk.size for chunk in older.root.chunks), fields)
+    written = build.write_chunks(_packed(tail, fields, wanted_bytes), count(TAIL_NUMBERS), in_tail=True)
     new_tail = [chunk for chunk, _ in written]
 
     buckets = _rebuilt_buckets(build, older, hashes, added)
@@ -116,7 +120,7 @@ def _without(older: IndexedCheckpoint, chunks: Sequence[ChunkInfo], hashes: set[
     return files
 
 
-def _packed(files: Sequence[Known], fields: Sequence[Field]) -> Iterator[PackedChunk]:
+def _packed(files: Sequence[Known], fields: Sequence[Field], wanted_bytes: int) -> Iterator[PackedChunk]:
     if not files:
         return iter(())
     columns = FileColumns([add.partition_values for add, _ in files], [also or add.stats for add, also in files])
@@ -126,7 +130,7 @@ def _packed(files: Sequence[Known], fields: Sequence[Field]) -> Iterator[PackedC
         rows_of([files[place] for place in places[begin : begin + ROWS_AT_ONCE]])
         for begin in range(0, len(places), ROWS_AT_ONCE)
     )
-    return pack_chunks(batches, fields)
+    return pack_chunks(batches, fields, wanted_bytes)
 
 
 def _rebuilt_buckets(build: Build, older: IndexedCheckpoint, gone: set[int], added: Sequence[Add]) -> list[Place]:

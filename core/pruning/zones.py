@@ -57,24 +57,30 @@ class ZoneColumn:
 
 
 class ZoneBatch(Batch):
-    """Some zones. A column of which there are none may be anything."""
+    """Some zones, for any number of queries. A column of which there are none may be anything."""
 
     def __init__(self, number: int, zones: Mapping[Field, Sequence[Zone]]) -> None:
         self.size = number
         self.everywhere = plane([True] * number)
         self.with_stats = True
         self._zones = zones
+        self._by_field: dict[Field, ZoneColumn] = {}
 
     def ask(self, field: Field, test: Test) -> Truths:
-        zones = self._zones.get(field)
-        return self.unknown if zones is None else test(ZoneColumn(field, zones))
+        return test(self._column(field)) if field in self._zones else self.unknown
 
     def ranges(self, field: Field) -> tuple[Bounds, Presence]:
-        anything = Zone(*EVERYTHING.get(field.type.name, NOTHING_KNOWN), has_values=True, has_nulls=True)
-        column = ZoneColumn(field, self._zones.get(field) or [anything] * self.size)
+        column = self._column(field)
         return column.bounds, column.presence
 
+    def may_match(self, node: Node) -> bytes:
+        """Of each zone whether some row may match: 1 or 0."""
+        return node(self).true.to_bytes(self.size)
 
-def may_match(node: Node, number: int, zones: Mapping[Field, Sequence[Zone]]) -> bytes:
-    """Of each zone whether some row may match: 1 or 0."""
-    return node(ZoneBatch(number, zones)).true.to_bytes(number)
+    def _column(self, field: Field) -> ZoneColumn:
+        if field not in self._zones:
+            anything = Zone(*EVERYTHING.get(field.type.name, NOTHING_KNOWN), has_values=True, has_nulls=True)
+            return ZoneColumn(field, [anything] * self.size)
+        if field not in self._by_field:
+            self._by_field[field] = ZoneColumn(field, self._zones[field])
+        return self._by_field[field]

@@ -120,9 +120,9 @@ def small_chunks() -> Iterator[None]:
     """Of some files each, read one by one."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "CONTENT_BYTES", 5500)
-        patch.setattr(store, "CHUNKS_PER_GET", 1)
+        patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
-        patch.setattr(store, "FIRST_CHUNKS", 1)
+        patch.setattr(store, "FIRST_BYTES", 1)
         yield
 
 
@@ -176,7 +176,7 @@ def test_an_index_that_cannot_be_read_is_none(fault: str) -> None:
 def test_an_index_that_fails_in_the_middle_of_an_answer_leaves_the_rest_to_the_log(
     monkeypatch: pytest.MonkeyPatch, fault: str, told: int
 ) -> None:
-    monkeypatch.setattr(store, "MAX_KEPT_AT_ONCE", 0)
+    monkeypatch.setattr(store, "KEPT_BYTES", 0)
     world = Indexed()
     large_history(world)
     expected = DeltaTables().snapshot(world.table.storage())

@@ -1,6 +1,7 @@
 """A table's files through Spark, against the snapshots of `core.delta`."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -8,13 +9,15 @@ import pytest
 from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.pruning.schema import Schema
+from pipeline import replay
 from pipeline.footers import Footers
-from pipeline.replay import replayed
+from pipeline.log.rows import FILE
+from pipeline.replay import Replayed, replayed
 from pipeline.storage import TableStorage
 from tests.property.delta_history import STEPS, History, Step
 from tests.unit.delta.builder import (
@@ -29,17 +32,24 @@ from tests.unit.delta.builder import (
     remove,
     vector,
 )
-from tests.unit.pipeline.log_rows import add_of, in_memory, in_order, on_disk
+from tests.unit.pipeline.log_rows import add_of, as_they_are, in_memory, in_order, on_disk
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
+
+
+WAYS: dict[str, Callable[[Replayed], DataFrame]] = {
+    "joined": lambda log: log.files,
+    "mapped": lambda log: log.mapped(as_they_are, FILE),
+}
 
 
 def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStorage, version: int | None = None) -> None:
     snapshot = DeltaTables().snapshot(table.storage(), version=version)
     with replayed(spark, storage, version) as log:
-        rows = [row.asDict(recursive=True) for row in log.files.collect()]
+        by_both = [[row.asDict(recursive=True) for row in way(log).collect()] for way in WAYS.values()]
         sampled = log.sample().column("stats").to_pylist()
-    assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
+    for rows in by_both:
+        assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
     for said in ("version", "timestamp", "protocol", "metadata"):
         assert getattr(log.top, said) == getattr(snapshot, said)
     assert {add.stats for add in snapshot.adds()} <= set(sampled)  # of a few files, all
@@ -79,6 +89,25 @@ def test_the_newest_action_on_a_file_wins_whatever_it_was_read_from(spark: Spark
     check_as_core(spark, table, on_disk(table, tmp_path), version=10)
 
 
+def test_where_commits_touch_many_files_spark_joins_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "MAX_TOUCHED", 2)
+    table = TableInMemory()
+    table.put(name(7, "checkpoint.parquet"), checkpoint(MODERN_PROTOCOL, metadata(), *map(add, "abcde")))
+    table.commit(8, remove("a"), remove("b"))
+    with replayed(spark, on_disk(table, tmp_path)) as log:
+        assert "LeftAnti" not in plan_of(WAYS["mapped"](log))
+    table.commit(9, remove("c"))
+    with replayed(spark, on_disk(table, tmp_path)) as log:
+        assert "LeftAnti" in plan_of(WAYS["mapped"](log))
+        assert {row.path for row in WAYS["mapped"](log).collect()} == {"d", "e"}
+
+
+def plan_of(rows: DataFrame) -> str:
+    return str(rows._jdf.queryExecution().toString())
+
+
 def test_a_table_without_a_checkpoint_is_its_commits(spark: SparkSession, tmp_path: Path) -> None:
     table = TableInMemory()
     table.commit(0, MODERN_PROTOCOL, metadata())
@@ -114,9 +143,10 @@ REFUSED = {
 }
 
 
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
 @pytest.mark.parametrize("files", REFUSED.values(), ids=REFUSED.keys())
 def test_what_core_refuses_is_refused_in_the_same_words(
-    spark: SparkSession, tmp_path: Path, files: dict[str, bytes]
+    spark: SparkSession, tmp_path: Path, files: dict[str, bytes], way: Callable[[Replayed], DataFrame]
 ) -> None:
     table = TableInMemory()
     table.commit(0, MODERN_PROTOCOL, metadata())
@@ -128,7 +158,7 @@ def test_what_core_refuses_is_refused_in_the_same_words(
         pytest.raises(type(by_core.value)) as refused,
         replayed(spark, on_disk(table, tmp_path)) as log,
     ):
-        log.files.collect()
+        way(log).collect()
     assert refused.value.message == by_core.value.message
 
 

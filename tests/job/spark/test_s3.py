@@ -9,12 +9,13 @@ from cli.embedded.ministack import EmbeddedAws
 from core.delta.log.files import digest_of
 from core.delta.tables import DeltaTables
 from core.errors import TableFilesError
+from pipeline.log.rows import FILE
 from pipeline.replay import replayed
 from pipeline.storage import TableStorage
 from tests.integration.iam import allow, create_role
 from tests.job.spark.conftest import JobUser
 from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove
-from tests.unit.pipeline.log_rows import add_of, in_order
+from tests.unit.pipeline.log_rows import add_of, as_they_are, in_order
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -45,15 +46,17 @@ def storage(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> TableStora
 
 def test_workers_read_it_as_its_role(spark: SparkSession, table: TableInS3, storage: TableStorage) -> None:
     with replayed(spark, storage) as log:
-        rows = [row.asDict(recursive=True) for row in log.files.collect()]
+        joined = [row.asDict(recursive=True) for row in log.files.collect()]
+        mapped = [row.asDict(recursive=True) for row in log.mapped(as_they_are, FILE).collect()]
     snapshot = DeltaTables().snapshot(table.storage())
     assert (log.top.version, digest_of([log.top.segment.tip])) == (4, snapshot.tip)
-    assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
+    assert in_order(map(add_of, joined)) == in_order(map(add_of, mapped)) == in_order(snapshot.adds())
 
 
 def test_no_credentials_are_in_the_plan(spark: SparkSession, storage: TableStorage, job_user: JobUser) -> None:
     with replayed(spark, storage) as log:
-        plan = log.files._jdf.queryExecution().toString()
+        files, mapped = log.files, log.mapped(as_they_are, FILE)
+        plan = "".join(str(each._jdf.queryExecution().toString()) for each in (files, mapped))
     assert "delta-log" in plan
     assert job_user.variables["AWS_SECRET_ACCESS_KEY"] not in plan
     assert job_user.variables["AWS_ACCESS_KEY_ID"] not in plan

@@ -245,7 +245,8 @@ def test_without_a_predicate_all_chunks_are_read(indexed):
 
 
 def test_a_limit_ends_reading_but_not_counting(indexed, monkeypatch):
-    monkeypatch.setattr(store, "CHUNKS_PER_GET", 1)
+    monkeypatch.setattr(store, "FIRST_BYTES", 1)
+    monkeypatch.setattr(store, "BYTES_PER_GET", 1)
     told = indexed("--where", "p = 'c'", "--limit", "10", "--output", "json").json
     assert told["index"]["chunksRead"] <= 2 < told["index"]["chunks"]
     assert (told["kept"]["files"], told["listed"]["files"]) == (100, 1)

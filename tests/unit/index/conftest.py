@@ -10,7 +10,6 @@ def small_chunks() -> Iterator[None]:
     """Of some forty files each, as `world.files` makes them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(build, "CONTENT_BYTES", 4500)
-        patch.setattr(build, "FIRST_FILES", 40)
         yield
 
 
@@ -18,6 +17,7 @@ def small_chunks() -> Iterator[None]:
 def one_by_one() -> Iterator[None]:
     """Chunks are read when they are needed, and not before."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store, "CHUNKS_PER_GET", 1)
+        patch.setattr(store, "BYTES_PER_GET", 1)
+        patch.setattr(store, "FIRST_BYTES", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
         yield

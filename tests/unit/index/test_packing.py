@@ -29,12 +29,12 @@ def adds(sizes: list[int]) -> list[Add]:
     return [file(f"{number:06d}", stats=noise(size, number)) for number, size in enumerate(sizes)]
 
 
-def chunks_of(files: list[Add], batch: int = 1000) -> list[PackedChunk]:
+def chunks_of(files: list[Add], batch: int = 1000, wanted_bytes: int = CONTENT_BYTES) -> list[PackedChunk]:
     def batches() -> Iterator[object]:
         for begin in range(0, len(files), batch):
             yield rows_of([(add, None) for add in files[begin : begin + batch]])
 
-    chunks = list(pack_chunks(batches(), FIELDS))
+    chunks = list(pack_chunks(batches(), FIELDS, wanted_bytes))
     read = [Chunk(chunk.content) for chunk in chunks]
     assert [add for chunk in read for add in chunk.files.adds()] == files
     assert [chunk.files for chunk in chunks] == [chunk.size for chunk in read]
@@ -43,10 +43,12 @@ def chunks_of(files: list[Add], batch: int = 1000) -> list[PackedChunk]:
     return chunks
 
 
-def test_many_small_files_fill_their_chunks() -> None:
-    *full, _ = chunks_of(adds([400] * 5000))
+@pytest.mark.parametrize("wanted_bytes", [64_000, 150_000, CONTENT_BYTES])
+def test_many_small_files_fill_chunks_of_the_wanted_size(wanted_bytes: int) -> None:
+    *full, _ = chunks_of(adds([400] * 5000), wanted_bytes=wanted_bytes)
     assert len(full) > 1
-    assert all(len(chunk.content) >= ENOUGH * CONTENT_BYTES for chunk in full)
+    assert all(len(chunk.content) >= ENOUGH * wanted_bytes for chunk in full)
+    assert sum(len(chunk.content) for chunk in full) <= 1.1 * wanted_bytes * len(full)
 
 
 @pytest.mark.parametrize("size", [100_000, 300_000, 600_000, 770_000])
@@ -62,6 +64,7 @@ def test_a_large_file_among_small_ones_is_packed() -> None:
 @given(st.lists(st.sampled_from([50, 5_000, 60_000, 250_000, 500_000, 700_000]), min_size=1, max_size=10))
 def test_files_of_all_sizes_are_packed_in_their_order(sizes: list[int]) -> None:
     chunks_of(adds(sizes), batch=3)
+    chunks_of(adds(sizes), batch=3, wanted_bytes=64_000)
 
 
 def test_a_file_that_is_larger_than_an_item_is_refused() -> None:
@@ -70,4 +73,4 @@ def test_a_file_that_is_larger_than_an_item_is_refused() -> None:
 
 
 def test_no_files_make_no_chunks() -> None:
-    assert list(pack_chunks([], FIELDS)) == []
+    assert list(pack_chunks([], FIELDS, CONTENT_BYTES)) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.delta.tables import MAX_BYTES_OVER_INDEX, MAX_COMMITS_OVER_INDEX, DeltaTables
-from core.index import store
+from core.index import build, store
 from core.index.keys import ENTRY
 from core.index.reader import DISTRUST_SECONDS, HEAD_SECONDS
 from tests.unit.delta.builder import add, checkpoint, metadata, name, remove
@@ -96,8 +96,9 @@ def test_a_limit_ends_the_reading() -> None:
 
 
 def test_not_all_chunks_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "CHUNKS_PER_GET", 2)
-    monkeypatch.setattr(store, "MAX_KEPT_AT_ONCE", 0)
+    monkeypatch.setattr(store, "BYTES_PER_GET", 2 * build.CONTENT_BYTES)
+    monkeypatch.setattr(store, "FIRST_BYTES", 2 * build.CONTENT_BYTES)
+    monkeypatch.setattr(store, "KEPT_BYTES", 0)
     world = IndexedTable()
     world.begin(*files(0, 6000))
     chunks = world.build().chunks
@@ -116,7 +117,7 @@ def test_not_all_chunks_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_query_that_reads_all_does_not_drop_what_selective_ones_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "MAX_KEPT_AT_ONCE", 5)
+    monkeypatch.setattr(store, "KEPT_BYTES", 10 * build.CONTENT_BYTES)
     shared = Shared(newer=False)
     shared.asked(**SELECTIVE)
     assert shared.asked()[1]["BatchGetItem"] > 0

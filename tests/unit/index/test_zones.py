@@ -15,7 +15,7 @@ from core.pruning.files import SOME
 from core.pruning.predicate import Predicate, compile_predicate
 from core.pruning.ranges import extremes_of
 from core.pruning.schema import Field
-from core.pruning.zones import Zone, may_match, zone_of
+from core.pruning.zones import ZoneBatch, zone_of
 from tests.property.pruning.predicates import Drawing, json_leaf, sql_leaf
 from tests.property.pruning.tables import COLUMNS, File, Table, tables
 from tests.property.pruning.writers import WRITERS
@@ -32,10 +32,10 @@ def metadata(table: Table) -> Metadata:
     return Metadata("m", table.schema_string, partition_columns, configuration=configuration)
 
 
-def zones_of(fields: list[Field], chunks: list[list[File]]) -> dict[Field, list[Zone]]:
+def zones_of(fields: list[Field], chunks: list[list[File]]) -> ZoneBatch:
     """As a reader has them: through the root."""
     zones = {field: [zone_of(field, columns_of(files)) for files in chunks] for field in fields}
-    return dict(Root.unpack(root(zones=zones).pack()).zones)
+    return ZoneBatch(len(chunks), Root.unpack(root(zones=zones).pack()).zones)
 
 
 @settings(max_examples=400, deadline=None)
@@ -48,7 +48,7 @@ def test_a_chunk_with_a_file_that_may_match_is_read(table: Table, language: str,
     predicate = table.compile(drawing.tree(LEAVES[language]), language)
     indexed = indexed_fields(metadata(table))
     for fields in (indexed, indexed[:1], []):
-        read = may_match(predicate.root, len(chunks), zones_of(fields, chunks))
+        read = zones_of(fields, chunks).may_match(predicate.root)
         for files, is_read in zip(chunks, read, strict=True):
             matches = any(verdict & SOME for verdict in predicate.evaluate(columns_of(files)))
             event(f"{matches=} {is_read=}")
@@ -64,9 +64,8 @@ def read(hint: str, kind: str, *chunks: FileColumns) -> list[int]:
     table = metadata_of(c=kind)
     fields = indexed_fields(table)
     predicate = compile_hint(hint, table)
-    return list(
-        may_match(predicate.root, len(chunks), {field: [zone_of(field, each) for each in chunks] for field in fields})
-    )
+    zones = ZoneBatch(len(chunks), {field: [zone_of(field, each) for each in chunks] for field in fields})
+    return list(zones.may_match(predicate.root))
 
 
 def compile_hint(hint: str, table: Metadata) -> Predicate:
@@ -88,7 +87,7 @@ def test_chunks_whose_files_are_all_ruled_out_are_not_read() -> None:
 def test_a_column_whose_type_was_changed_since_has_no_zones() -> None:
     (field,) = indexed_fields(metadata_of(c="integer"))
     predicate = compile_hint("c = 4", metadata_of(c="long"))
-    assert list(may_match(predicate.root, 1, {field: [zone_of(field, with_values(1))]})) == [1]
+    assert list(ZoneBatch(1, {field: [zone_of(field, with_values(1))]}).may_match(predicate.root)) == [1]
 
 
 def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:

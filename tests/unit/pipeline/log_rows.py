@@ -2,17 +2,19 @@
 
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pyarrow as pa
 
 from core.delta.log.actions import Key, key_of
 from core.delta.log.files import LogSegment
 from core.delta.snapshot import Add, DeletionVector
 from pipeline.log.source import LogReader, options
 from pipeline.log.top import Top, segment_of, top_of
+from pipeline.replay import Reading, vector_text
 from pipeline.storage import TableStorage
 from tests.unit.delta.builder import TableInMemory
 
@@ -32,15 +34,24 @@ def read_log(table: TableStorage, version: int | None = None) -> tuple[Top, list
     segment = segment_of(opened, version)
     of_table: dict[str, str] = {}
     files: dict[Key, Add | None] = {}
+    touched: list[Row] = []
     for row in sorted(rows_of(table, segment, "commits"), key=lambda row: (row["version"], row["line"])):
         if row["path"] is None:
             of_table[row["action"]] = row["content"]
         else:
             add = add_of(row)
             files[key_of(add)] = add if row["action"] == "add" else None
+            touched.append({"path": row["path"], "vector": vector_text(row["deletionVector"])})
     top = top_of(opened, segment, of_table)
-    in_checkpoint = map(add_of, rows_of(table, segment, "checkpoint")) if segment.checkpoint else ()
-    return top, [*filter(None, files.values()), *(add for add in in_checkpoint if key_of(add) not in files)]
+    untouched = map(add_of, rows_without(table, segment, touched)) if segment.checkpoint else ()
+    return top, [*filter(None, files.values()), *untouched]
+
+
+def rows_without(table: TableStorage, segment: LogSegment, touched: list[Row]) -> Iterator[Row]:
+    keys = pa.Table.from_pylist(touched, pa.schema({"path": pa.string(), "vector": pa.string()}))
+    reading = pickle.loads(pickle.dumps(Reading.of(table, segment, keys, as_they_are)))
+    for batch in reading.mapped([pa.record_batch({"id": [*range(len(reading.slices))]})]):
+        yield from batch.to_pylist()
 
 
 def add_of(row: Row) -> Add:
@@ -79,3 +90,7 @@ def on_disk(table: TableInMemory, folder: Path) -> TableStorage:
         file.write_bytes(body)
         os.utime(file, (at_ms / 1000, at_ms / 1000))
     return TableStorage(folder.as_uri())
+
+
+def as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield from batches
