@@ -15,6 +15,8 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.python.daemon.module": "pipeline.daemon",
+    # Python does the work: Java's second compiler takes more of a minute than it gives back.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 # How long what is live no more stays for those who are still reading it, and after how long a silent build is dead.
 GRACE_SECONDS = 3600
 PARALLEL_WRITES = 4
-BYTES_PER_WRITE = 384 * 1024
+BYTES_PER_WRITE = 1024 * 1024
 
 T = TypeVar("T")
 

@@ -141,7 +141,7 @@ def _text_extremes(minimum: Sequence[str], maximum: Sequence[str], _: str) -> Ra
         return None
     # The bound of a text that was cut is beyond all that begin with it, so it may be beyond that of a longer one.
     last = max(maximum)
-    begin_it = {text for text in maximum if last.startswith(text)}
+    begin_it = {last[:length] for length in set(map(len, maximum))}.intersection(maximum)
     return min(minimum), max(after_all_with_prefix(text) if len(text) >= CUT_BYTES else text for text in begin_it)
 
 
