@@ -25,7 +25,7 @@ demo: .venv/.local ## Share a year of trips from an embedded AWS and read it bac
 serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --help for more)
 	@.venv/bin/sluice serve
 
-# Counting lines makes many tests take nearly twice as long: those that need it most go without.
+# To count lines makes tests take up to twice as long, so only those are counted that are there to run every line.
 .PHONY: test
 test: .venv/.all ## Run the tests, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
