@@ -37,8 +37,6 @@ from pipeline.storage import TableStorage
 # A file is known by its path and its deletion vector, or by having none: `key_of` of core.delta.
 VECTOR = """deletionVector.storageType || deletionVector.pathOrInlineDv ||
     coalesce('@' || deletionVector.offset, '')"""
-
-
 # So many files are left out without a join.
 MAX_TOUCHED = 100_000
 
@@ -69,8 +67,8 @@ class Replayed:
         if some.num_rows > MAX_TOUCHED or not self.top.segment.checkpoint:
             return self.files.mapInArrow(function, columns)
         reading = Reading.of(self.table, self.top.segment, some, function)
-        slices = self.spark.range(0, len(reading.slices), 1, len(reading.slices))
-        return self._added.mapInArrow(function, columns).union(slices.mapInArrow(reading.mapped, columns))
+        numbers = self.spark.range(0, len(reading.slices), 1, max(len(reading.slices), 1))
+        return self._added.mapInArrow(function, columns).union(numbers.mapInArrow(reading.mapped, columns))
 
     def sample(self) -> pa.Table:
         """Partition values and statistics of some files, perhaps of some that are gone."""
@@ -86,7 +84,7 @@ class Replayed:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """Of a checkpoint; it goes to the workers."""
+    """Of a checkpoint, a slice for each task; it goes to the workers."""
 
     reader: LogReader
     slices: Sequence[InputPartition]
@@ -105,7 +103,7 @@ class Reading:
 
 def without(batches: Iterable[pa.RecordBatch], touched: pa.Table) -> Iterator[pa.RecordBatch]:
     """`touched`: paths of files, and what tells their deletion vectors."""
-    paths = touched.column("path").combine_chunks()
+    paths = touched.column("path").cast(FILE.field("path").type).combine_chunks()
     keys = set(zip(*(column.to_pylist() for column in touched.columns), strict=True))
     for batch in batches:
         is_path = pc.is_in(batch.column("path"), value_set=paths)
