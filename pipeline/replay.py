@@ -62,8 +62,7 @@ class Replayed:
     def mapped(self, function: OfBatches, schema: pa.Schema) -> DataFrame:
         """What `mapInArrow` makes of the files, in less time where the commits touch few."""
         columns = from_arrow_schema(schema)
-        touched = self.newest.where("path IS NOT NULL").selectExpr("path", f"{VECTOR} AS vector")
-        some = touched.limit(MAX_TOUCHED + 1).toArrow()
+        some = touched_by(self.newest).limit(MAX_TOUCHED + 1).toArrow()
         if some.num_rows > MAX_TOUCHED or not self.top.segment.checkpoint:
             return self.files.mapInArrow(function, columns)
         reading = Reading.of(self.table, self.top.segment, some, function)
@@ -102,8 +101,8 @@ class Reading:
 
 
 def without(batches: Iterable[pa.RecordBatch], touched: pa.Table) -> Iterator[pa.RecordBatch]:
-    """`touched`: paths of files, and what tells their deletion vectors."""
-    paths = touched.column("path").cast(FILE.field("path").type).combine_chunks()
+    """`touched`: the columns of `touched_by`."""
+    paths = touched.column("touched").cast(FILE.field("path").type).combine_chunks()
     keys = set(zip(*(column.to_pylist() for column in touched.columns), strict=True))
     for batch in batches:
         is_path = pc.is_in(batch.column("path"), value_set=paths)
@@ -143,9 +142,13 @@ def newest_actions(commits: DataFrame) -> DataFrame:
 
 def untouched(checkpoint: DataFrame, newest: DataFrame) -> DataFrame:
     """Spark broadcasts what the commits touch while that is small, and shuffles both sides otherwise."""
-    touched = newest.where("path IS NOT NULL").selectExpr("path AS touched", f"{VECTOR} AS touched_vector")
     same_file = (col("path") == col("touched")) & expr(VECTOR).eqNullSafe(col("touched_vector"))
-    return checkpoint.join(touched, same_file, "left_anti")
+    return checkpoint.join(touched_by(newest), same_file, "left_anti")
+
+
+def touched_by(newest: DataFrame) -> DataFrame:
+    """The files that commits speak of: their paths, and what tells their deletion vectors."""
+    return newest.where("path IS NOT NULL").selectExpr("path AS touched", f"{VECTOR} AS touched_vector")
 
 
 def vector_text(vector: Mapping[str, Any] | None) -> str | None:

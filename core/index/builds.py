@@ -30,7 +30,8 @@ logger = logging.getLogger(__name__)
 # How long what is live no more stays for those who are still reading it, and after how long a silent build is dead.
 GRACE_SECONDS = 3600
 PARALLEL_WRITES = 4
-BYTES_PER_WRITE = 1024 * 1024
+# Of chunks, for each of the writes that go on at the same time.
+BYTES_AT_ONCE = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -176,7 +177,7 @@ def _gathered(chunks: Iterable[tuple[int, PackedChunk]]) -> Iterator[list[tuple[
     for number, chunk in chunks:
         some.append((number, chunk))
         size += len(chunk.content)
-        if size >= BYTES_PER_WRITE:
+        if size >= BYTES_AT_ONCE:
             yield some
             some, size = [], 0
     if some:

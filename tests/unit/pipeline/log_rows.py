@@ -41,14 +41,14 @@ def read_log(table: TableStorage, version: int | None = None) -> tuple[Top, list
         else:
             add = add_of(row)
             files[key_of(add)] = add if row["action"] == "add" else None
-            touched.append({"path": row["path"], "vector": vector_text(row["deletionVector"])})
+            touched.append({"touched": row["path"], "touched_vector": vector_text(row["deletionVector"])})
     top = top_of(opened, segment, of_table)
     untouched = map(add_of, rows_without(table, segment, touched)) if segment.checkpoint else ()
     return top, [*filter(None, files.values()), *untouched]
 
 
 def rows_without(table: TableStorage, segment: LogSegment, touched: list[Row]) -> Iterator[Row]:
-    keys = pa.Table.from_pylist(touched, pa.schema({"path": pa.string(), "vector": pa.string()}))
+    keys = pa.Table.from_pylist(touched, pa.schema({"touched": pa.string(), "touched_vector": pa.string()}))
     reading = pickle.loads(pickle.dumps(Reading.of(table, segment, keys, as_they_are)))
     for batch in reading.mapped([pa.record_batch({"id": [*range(len(reading.slices))]})]):
         yield from batch.to_pylist()
