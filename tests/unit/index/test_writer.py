@@ -96,7 +96,11 @@ def test_what_will_never_be_taken_is_not_sent_again() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(st.lists(st.integers(0, 300_000), max_size=60), st.lists(st.booleans(), max_size=30), st.booleans())
+@given(
+    st.lists(st.integers(0, 300_000), max_size=60),
+    st.lists(st.booleans(), max_size=ATTEMPTS - 1),  # none is refused so often that it is given up
+    st.booleans(),
+)
 def test_all_is_written_however_little_is_taken_at_a_time(
     sizes: list[int], unprocessed: list[bool], also_deleted: bool
 ) -> None:
