@@ -25,13 +25,21 @@ demo: .venv/.local ## Share a year of trips from an embedded AWS and read it bac
 serve: .venv/.local ## Serve an empty catalog on 127.0.0.1:8080 (sluice serve --help for more)
 	@.venv/bin/sluice serve
 
-# To count lines makes tests take up to twice as long, so only those are counted that are there to run every line.
+# `test` and `test-all` together run every test: `test` leaves out what is marked slow and draws a fifth of the examples of
+# property tests; `test-all` runs the slow tests, and the property tests with all their examples.
+# Counting lines takes up to twice as long, so only unit tests are counted: they are there to run every line.
 .PHONY: test
-test: .venv/.all ## Run the tests, with the coverage of handlers and core enforced
+test: .venv/.all ## Run the tests of every kind in minutes, with the coverage of handlers and core enforced
 	@rm -f .coverage .coverage.*
-	$(RUN) pytest -n 2 --dist loadfile tests/unit tests/integration --cov --cov-report=
+	$(RUN) pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile=quick tests/unit --cov --cov-report=
 	$(RUN) coverage report
-	$(RUN) pytest -n 2 --dist loadfile tests/deploy tests/golden tests/property
+	$(RUN) pytest -n 2 --dist loadfile -m "not slow" --hypothesis-profile=quick \
+	  tests/integration tests/deploy tests/golden tests/property
+
+.PHONY: test-all
+test-all: .venv/.all ## Run what `make test` leaves out: slow tests, all golden tables, all examples of property tests
+	$(RUN) pytest -n 2 --dist loadfile -m "slow or hypothesis" \
+	  tests/unit tests/integration tests/deploy tests/golden tests/property
 
 # The first test waits for Spark to make all tables.
 .PHONY: test-clients
@@ -76,9 +84,29 @@ $(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -
 build-job: | $(UV) ## Build what the index's job runs on EMR Serverless
 	@$(PYTHON) -m infra.build_job $(DIST)/job
 
+.PHONY: release
+release: | $(UV) ## Build the wheel, the packages, the job and an SBOM of a version into dist/release (RELEASING.md)
+	@$(PYTHON) -m infra.release $(DIST)
+
+.PHONY: sbom
+sbom: | $(UV) ## Write the software bill of materials (CycloneDX) of what is shipped
+	@$(PYTHON) -m infra.sbom $(DIST)/sbom.cdx.json
+
+.PHONY: template
+template: .venv/.all ## Write the role, log group and alarm of every function into infra/template.yaml
+	$(RUN) infra.template
+
+.PHONY: openapi
+openapi: .venv/.all ## Write docs/openapi.yaml, the OpenAPI description of the API
+	$(RUN) infra.openapi
+
 .PHONY: compatibility
 compatibility: .venv/.all ## Read every golden table through the server and write docs/compatibility.md
 	$(RUN) tests.golden.compatibility
+
+.PHONY: docs
+docs: .venv/.docs ## Build the documentation site into site/ (docs/, zensical.toml)
+	.venv/bin/zensical build --strict --clean
 
 .PHONY: bench-sign
 bench-sign: .venv/.all ## Measure URL signing against botocore
@@ -110,21 +138,26 @@ bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, with it
 
 .PHONY: setup
 setup: .venv/.all ## Only set up: the environment, the embedded AWS, a Java
+	@echo "Ready. To run the checks of 'make lint' before each commit: .venv/bin/pre-commit install"
 
 .PHONY: clean
 clean: ## Remove everything that make created
-	rm -rf .venv .tools dist infra/.aws-sam .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .tools dist site .cache infra/.aws-sam .coverage* .hypothesis .mypy_cache .pytest_cache .ruff_cache
 
 .tools/uv/bin/uv:
 	$(PYTHON) -m pip install --quiet --disable-pip-version-check --root-user-action=ignore --target .tools/uv uv==$(UV_VERSION)
 
 .venv/.local: pyproject.toml uv.lock | $(UV)
-	$(UV) sync --quiet --frozen --inexact --extra local
+	$(UV) sync --quiet --frozen --inexact
 	$(RUN) cli.embedded.environment
+	@touch $@
+
+.venv/.docs: pyproject.toml uv.lock | $(UV)
+	$(UV) sync --quiet --frozen --inexact --group docs
 	@touch $@
 
 .venv/.all: pyproject.toml uv.lock infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt | $(UV)
 	$(UV) sync --quiet --frozen --inexact --all-extras
 	$(RUN) cli.embedded.environment infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt
-	@.venv/bin/python -m pipeline.java || $(UV) sync --quiet --frozen --inexact --all-extras --group java
+	@.venv/bin/python -m pipeline.spark.java || $(UV) sync --quiet --frozen --inexact --all-extras --group java
 	@touch $@ .venv/.local

@@ -1,8 +1,8 @@
-"""What reads a checkpoint better: arro3-io, or the query engine of `deltalake` (docs/decisions/0009).
+"""Compares two readers of checkpoints: arro3-io and the query engine of `deltalake` (docs/decisions/0009).
 
-Both read a checkpoint of a million files from the local disk, with and without parsed statistics, and write as lines of
-JSON (a) all files, (b) those of one partition, (c) path and size of all. arro3-io decodes every column that the footer
-names, so it reads with the footer as it is and with a narrowed one. `python -m bench.checkpoints` takes three minutes.
+Both read a checkpoint of a million files from local disk, with and without parsed statistics, and write JSON lines of
+(a) all files, (b) the files of one partition, (c) path and size of all files. arro3-io decodes every column that the
+footer names, so it runs with the original and with a narrowed footer. `python -m bench.checkpoints` takes 3 minutes.
 """
 
 import shutil
@@ -97,7 +97,7 @@ def _narrow(checkpoint: Path, fields: Sequence[str]) -> None:
 
 
 def _of_one_day(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
-    """By the bytes of the partition values: as objects of Python they would cost ten times as much."""
+    """Compare partition values as JSON bytes. Converting them to Python objects takes ten times as long."""
     from arro3.core import Array, DataType
     from arro3.io import write_ndjson
 
@@ -128,13 +128,17 @@ def _written(batches: Iterable["RecordBatch"]) -> Figures:
 
 
 def measured(checkpoint: Path, case: str) -> Figures:
-    """On a copy, because a footer is narrowed by adding one."""
+    """Run a case on a copy, because narrowing appends a footer to the file."""
     with tempfile.TemporaryDirectory() as scratch:
         return fresh(f"bench.checkpoints:{case}", shutil.copy(checkpoint, scratch))
 
 
 def main() -> None:
-    from bench.tables import CHECKPOINT_VERSION, Shape, write_table  # not in a case's process: it brings pyarrow
+    from bench.tables import (
+        CHECKPOINT_VERSION,
+        Shape,
+        write_table,
+    )  # imported here because it loads pyarrow, which a case must not
 
     results = []
     for parsed in (False, True):

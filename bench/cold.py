@@ -1,8 +1,7 @@
-"""How long a function takes from its first import to being ready, against the least that any of them must pay.
+"""Measures the time from first import to ready of every function, compared with a minimal baseline.
 
-Ready means: the handler's module is imported as Lambda imports it, with its clients made. The baseline, in the same run
-and the same kind of fresh process, is `import boto3` and a DynamoDB client. Rounds alternate, so that a noisy machine
-disturbs both alike.
+A function is ready when Lambda has imported its handler and the handler has created its clients. The baseline is
+`import boto3` and one DynamoDB client. Both run in fresh processes and alternate, so that noise affects both alike.
 """
 
 import os
@@ -12,7 +11,7 @@ import sys
 from pathlib import Path
 
 from bench.report import Result, write
-from infra.build import READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES
 
 ROUNDS = 15
 THIN_TARGET = 1.3
@@ -20,7 +19,7 @@ FULL_TARGET = 1.6
 OPEN_TABLES = READ_TABLES | {"table_version"}
 ROOT = Path(__file__).parents[1]
 BASELINE = "import boto3\nboto3.client('dynamodb', region_name='eu-west-1')"
-# What Lambda sets: with these, a handler makes its clients at import.
+# As set by Lambda. With these, a handler creates its clients at import.
 ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "AKIAEXAMPLE",
     "AWS_SECRET_ACCESS_KEY": "example",
@@ -41,10 +40,10 @@ def seconds(code: str) -> float:
 
 
 def main() -> None:
-    routes = sorted(path.stem for path in (ROOT / "handlers").glob("*.py") if not path.stem.startswith("_"))
+    routes = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS)
     cases = {"boto3 + DynamoDB client": BASELINE} | {route: f"import handlers.{route}" for route in routes}
     for code in cases.values():
-        seconds(code)  # the first run writes bytecode and warms the disk's cache
+        seconds(code)  # the first run writes bytecode and warms the page cache
     times: dict[str, list[float]] = {name: [] for name in cases}
     for _ in range(ROUNDS):
         for name, code in cases.items():

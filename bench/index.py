@@ -14,11 +14,10 @@ import sys
 from collections.abc import Iterator
 from itertools import pairwise
 
-from bench import orders
+from bench import orders, plots
 from bench.index_cases import FILES_PER_DAY, FILES_VARIABLE, KINDS, WARM_UP
+from bench.lab.aws import Lab, running_lab
 from bench.lab.fresh import Figures, fresh
-from bench.lab.plots import write_bars
-from bench.lab.world import World, world
 from bench.report import Result, write
 from bench.tables import COMMITS, Shape, commit_name, commit_of, day_of
 
@@ -60,7 +59,7 @@ def result(name: str, value: float, unit: str, digits: int = 3) -> Result:
 
 
 class Bench:
-    def __init__(self, lab: World, table: str, files: int) -> None:
+    def __init__(self, lab: Lab, table: str, files: int) -> None:
         self._lab, self._table, self._files = lab, table, files
         self._by_log = table not in ON_DEMAND
         self.queries: dict[tuple[str, str], Figures] = {}
@@ -155,7 +154,7 @@ def main() -> None:
     tables = TABLES | {name: files for name, files in ON_DEMAND.items() if name in wanted.split(",")}
     results: list[Result] = []
     benches: dict[str, Bench] = {}
-    with world() as lab:
+    with running_lab() as lab:
         lab.share_table(WARM_UP, WARM_UP_FILES, SHAPE)
         for table, files in tables.items():
             bench = benches[table] = Bench(lab, table, files)
@@ -170,16 +169,7 @@ def main() -> None:
         results.append(result(f"{larger}: job, as long for each file as on {smaller}", growth, "x", 2))
     results += orders.results()
     write("index", results)
-    rates = {f"{table}, index": tables[table] / bench.seconds for table, bench in benches.items()}
-    write_bars("index-job", "the job: files a second", rates)
-    for kind in (*SELECTIVE, "full listing"):
-        bars = {
-            f"{table}, {way}": bench.queries[kind, way]["p50"] * 1000
-            for table, bench in benches.items()
-            for way in ("index", "log", "deltalake")
-            if (kind, way) in bench.queries
-        }
-        write_bars(f"index-{kind.replace(' ', '-')}", f"{kind}: milliseconds", bars)
+    plots.main()
 
 
 if __name__ == "__main__":

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import botocore.session
 
+from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE
 from bench.lab.fresh import Clock, Figures, peak_mb
-from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE
 from core.settings import Settings
 
 if TYPE_CHECKING:
@@ -39,13 +39,13 @@ def build(table: str, full: str) -> Figures:
     its start-up, which a job of many tables has once.
     """
     from core.catalog.admin import CatalogAdmin
-    from core.index.store import IndexStore
-    from core.index.writer import IndexWriter
+    from core.index.read.store import IndexStore
+    from core.index.write.writer import IndexWriter
     from pipeline.connection import dynamodb
     from pipeline.indexing import Indexer
     from pipeline.job import tables_to_index
-    from pipeline.session import local_session
-    from pipeline.small import IndexTable
+    from pipeline.local_build import IndexTable
+    from pipeline.spark.session import local_session
 
     settings, client = Settings.from_environment(), dynamodb()
     index_table = settings.index_table or ""
@@ -251,7 +251,7 @@ class _Waits:
 
 
 def _query(session: botocore.session.Session) -> Callable[[str, Mapping[str, object]], "Response"]:
-    from core.api.request import Request
+    from core.api.requests.request import Request
     from core.sharing.call import Call, Observed
     from core.sharing.services import Services
     from handlers.query_table import handle

@@ -1,17 +1,17 @@
-"""How fast a table's log is read and listed, against `deltalake` doing the same in the same run.
+"""Measures reading and listing a table's log, compared with `deltalake` in the same run.
 
-Tables of 10k, 100k and 1M files lie in the embedded AWS: a checkpoint and ten commits after it. Every figure is the
-median of fresh processes, in turns; a ratio is the median of the rounds' own. `open` ends when version, metadata and
-totals are known. `make bench-log` takes about eight minutes.
+The tables are in the embedded AWS and have 10k, 100k and 1M files: a checkpoint and ten commits after it. Each case
+runs in a fresh process, and cases alternate. Figures are medians over the rounds; ratios are medians of the ratios per
+round. `open` ends when version, metadata and totals are known. `make bench-log` takes about eight minutes.
 """
 
 import json
 import statistics
 from collections.abc import Iterator
 
+from bench.lab.aws import Lab, running_lab
 from bench.lab.fresh import Figures, fresh
 from bench.lab.proxy import counting_proxy
-from bench.lab.world import World, world
 from bench.log_cases import WARM_UP
 from bench.report import Result, write
 from bench.tables import COMMITS, DAYS, Shape, commit_name, commit_of
@@ -58,7 +58,7 @@ QUERIES = {
 }
 
 
-def run(lab: World, case: str, *arguments: str, **variables: str) -> Figures:
+def run(lab: Lab, case: str, *arguments: str, **variables: str) -> Figures:
     return fresh(f"bench.log_cases:{case}", *arguments, environment=lab.environment | variables)
 
 
@@ -70,7 +70,7 @@ def result(name: str, value: float, unit: str) -> Result:
     return Result(name, value, unit)
 
 
-def listings(lab: World, table: str) -> Iterator[Result]:
+def listings(lab: Lab, table: str) -> Iterator[Result]:
     rounds = [{case: run(lab, case, table) for case in CASES} for _ in range(ROUNDS[table])]
 
     def median(name: str, case: str, figure: str = "seconds") -> Result:
@@ -97,7 +97,7 @@ def listings(lab: World, table: str) -> Iterator[Result]:
         yield result(f"{table}: full listing, {name} takes", round(ratio, 1), "x as long")
 
 
-def other_checkpoints(lab: World) -> Iterator[Result]:
+def other_checkpoints(lab: Lab) -> Iterator[Result]:
     for table, shape in KINDS.items():
         lab.share_table(table, TABLES["100k"], shape)
         for name, case in (("full listing", "sluice_list"), ("full listing, deltalake", "deltalake_list")):
@@ -105,8 +105,11 @@ def other_checkpoints(lab: World) -> Iterator[Result]:
             yield result(f"{table}: {name}", round(seconds, 3), "s")
 
 
-def requests(lab: World, table: str) -> Iterator[Result]:
-    """To open a table. Those of deltalake are counted on their way, so the table for warming up is counted too."""
+def requests(lab: Lab, table: str) -> Iterator[Result]:
+    """Count the S3 requests that open a table.
+
+    Requests of deltalake are counted by a proxy, which also sees the warm-up table; its share is subtracted.
+    """
     with counting_proxy(lab.aws.port) as proxy:
         run(lab, "deltalake_open", WARM_UP, AWS_ENDPOINT_URL=proxy.url)
         warming_up = proxy.requests["s3"] // 2
@@ -117,8 +120,8 @@ def requests(lab: World, table: str) -> Iterator[Result]:
     yield result(f"{table}: S3 requests to open, deltalake", theirs, "requests")
 
 
-def warm_queries(lab: World, table: str) -> Iterator[Result]:
-    """From the call to the last byte: of a table that is not known yet, and once more after one new commit."""
+def warm_queries(lab: Lab, table: str) -> Iterator[Result]:
+    """Time a query from call to last byte: first with an empty cache, then again after one new commit."""
     commit = COMMITS
     for query, body in QUERIES.items():
         rounds = []
@@ -134,7 +137,7 @@ def warm_queries(lab: World, table: str) -> Iterator[Result]:
 
 def main() -> None:
     results: list[Result] = []
-    with world() as lab:
+    with running_lab() as lab:
         lab.share_table(WARM_UP, 20)
         for table, files in TABLES.items():
             lab.share_table(table, files)

@@ -1,8 +1,8 @@
-"""The cases of `make bench-log`, each run in a process of its own: a table is read of which nothing is known yet.
+"""The cases of `make bench-log`. Each runs in its own process and reads a table that is not cached.
 
-Everything else is: a case first reads a tiny table, which brings imports, credentials and connections. A listing is
-written as the server writes it, into nothing, with a file's raw path in the place of its URL. `deltalake` hands out
-parsed statistics, of which JSON is made again.
+A case first reads a tiny table, so that imports, credentials and connections are warm. Listings are written as the
+server writes them and then discarded, with the raw path of a file instead of its URL. `deltalake` returns parsed
+statistics, which are converted back to JSON.
 """
 
 import hashlib
@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING
 import botocore.session
 import orjson
 
+from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE
 from bench.lab.fresh import Clock, Figures
-from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE
 from cli.embedded.setup import DATA_BUCKET
 from core.api.json import dump_line
-from core.api.lines import Layout, parquet_files
 from core.delta.tables import DeltaTables
 from core.settings import Settings
-from core.sharing.answers import PARQUET_FIELDS
+from core.sharing.answers import parquet_answer
+from core.sharing.answers.file_lines import file_lines, parquet_files
 from core.storage.location import S3Location
 from core.storage.session import Storage, StorageSession
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from deltalake import DeltaTable
 
     from core.api.response import Response
-    from core.delta.snapshot import FileBatch
+    from core.delta.log.batch import FileBatch
 
 WARM_UP = "warm-up"
 BATCH_ROWS = 8192
@@ -41,7 +41,7 @@ EXPIRES_AT = 1_735_689_600_000
 
 
 class _Tables:
-    """Opens tables as a function does, and counts what is sent to S3, repetitions included."""
+    """Opens tables as a function does and counts the requests to S3, including retries."""
 
     def __init__(self) -> None:
         session = botocore.session.Session()
@@ -59,7 +59,7 @@ class _Tables:
 
 
 def download(table: str) -> Figures:
-    """What the emulator takes to hand out the log's files, whoever reads them."""
+    """Download the files of the log: the share of the emulator in every other case."""
     tables = _Tables()
 
     def run(name: str) -> Figures:
@@ -96,7 +96,7 @@ def sluice_list(table: str) -> Figures:
 
 
 def sluice_query(table: str) -> Figures:
-    """The whole way of a full query but for HTTP: authentication, catalog, log, signed URLs, lines."""
+    """A full query without HTTP: authentication, catalog, log, signed URLs, lines."""
     query = _query()
 
     def run(name: str) -> Figures:
@@ -107,7 +107,7 @@ def sluice_query(table: str) -> Figures:
 
 
 def sluice_warm(table: str, body: str, upload_url: str, commit: str) -> Figures:
-    """A query of a table that is not known, and the same after one more commit."""
+    """Query a table that is not cached, then query it again after one more commit."""
     query = _query()
     query(WARM_UP, json.loads(body))
 
@@ -150,7 +150,7 @@ def _after_warm_up(case: Callable[[str], Figures], table: str) -> Figures:
 
 
 def _query() -> Callable[[str, Mapping[str, object]], "Response"]:
-    from core.api.request import Request
+    from core.api.requests.request import Request
     from core.sharing.call import Call, Observed
     from core.sharing.services import Services
     from handlers.query_table import handle
@@ -194,7 +194,7 @@ def _deltalake_listing(table: str, lines: Callable[["Table"], Iterator[bytes]]) 
 
 
 def _by_values(actions: "Table") -> Iterator[bytes]:
-    """As one would write it: each file's statistics are put together from the values that its row has."""
+    """The straightforward way: build the statistics of each file from the Python values of its row."""
     names = ("path", "partition", "size_bytes", "num_records", "min", "max", "null_count")
     for batch in _batches(actions):
         for path, partition, size, rows, least, most, nulls in zip(
@@ -205,7 +205,7 @@ def _by_values(actions: "Table") -> Iterator[bytes]:
 
 
 def _by_json(actions: "Table") -> Iterator[bytes]:
-    """The same by a trick: arrow writes each row as JSON, which is read faster than arrow makes values of Python."""
+    """Let Arrow write each row as JSON and parse that, which is faster than converting rows to Python values."""
     for batch in _batches(actions):
         for row in map(orjson.loads, _json_lines({name: batch[name] for name in batch.schema.names})):
             stats = {
@@ -218,7 +218,7 @@ def _by_json(actions: "Table") -> Iterator[bytes]:
 
 
 def _by_columns(actions: "Table") -> Iterator[bytes]:
-    """The fastest way that we know: arrow writes the statistics' JSON, and a partition's values are parsed once."""
+    """The fastest known way: Arrow writes the statistics as JSON, and each distinct partition is parsed once."""
     partitions: dict[bytes, Mapping[str, str | None]] = {}
     for batch in _batches(actions):
         stats = {
@@ -253,10 +253,9 @@ def _json_lines(columns: dict[str, "Array"]) -> list[bytes]:
 
 
 def _lines(files: "FileBatch") -> Iterator[bytes]:
-    def framed(fields: Layout) -> Layout:
-        return parquet_files("file", list(files.paths), [_id(path) for path in files.paths], fields, EXPIRES_AT)
-
-    return files.lines(PARQUET_FIELDS, framed)
+    fields = files.add_fields(parquet_answer.FIELDS)
+    framed = parquet_files("file", files.paths, [_id(path) for path in files.paths], fields, EXPIRES_AT)
+    return file_lines(framed, files.num_files)
 
 
 def _line(path: str, partition_values: Mapping[str, str | None], size: int, stats: str | None) -> bytes:

@@ -1,4 +1,4 @@
-"""In how many chunks a query looks, by the order in which files are packed: why `core/index/order.py` has a curve.
+"""Counts the chunks that a query reads for each packing order: the reason `core/index/write/order.py` uses a curve.
 
 Two tables of 100,000 files. One was clustered by two columns, as OPTIMIZE ZORDER BY does: a file has a small part of
 the values of each. In the other, as in most, a number rises with the time.
@@ -9,9 +9,9 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 
 from bench.report import Result
-from core.delta.snapshot import Metadata
-from core.index.build import indexed_fields
-from core.index.order import CELLS, Order
+from core.delta.model import Metadata
+from core.index.write.order import CELLS, Order
+from core.index.write.packing import indexed_fields
 from core.pruning.columns import FileColumns
 from core.pruning.schema import Field
 

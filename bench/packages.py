@@ -1,7 +1,7 @@
-"""What the packages weigh, and what the bytecode in them saves of a cold start.
+"""Measures the size of the packages, and how much cold-start time their bytecode saves.
 
-Import-to-ready is measured in fresh interpreters that have the package and nothing else, with and without its bytecode
-in turn: Lambda cannot keep bytecode of its own, because a function's folder is read-only.
+Import to ready is measured in fresh interpreters that have only the package, with and without bytecode in turn. Lambda
+cannot write bytecode itself, because the folder of a function is read-only.
 """
 
 import shutil
@@ -17,7 +17,7 @@ from infra.build import MAX_UNPACKED, PACKAGES, build, unpacked_size, write_zip
 
 ROUNDS = 9
 MEGABYTE = 2**20
-# A route of each package.
+# One route of each package.
 ROUTES = {"thin": "list_shares", "full": "query_table"}
 READY = """
 import sys, time

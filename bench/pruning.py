@@ -1,8 +1,8 @@
-"""Files pruned per second: many files at once, by column, against the same predicate asked of one file at a time.
+"""Measures files pruned per second: by column for many files at once, compared with one file at a time.
 
-The columns are at hand, as an index has them; beside them stands the log's own form, where statistics are text that is
-yet to be parsed. Both ways take turns, so that they see the same noise of the machine; rates are medians of the rounds,
-and the ratio is the median of the rounds' own ratios.
+The columns are in memory, as in an index. A third case starts from the form of the log, where statistics are JSON text.
+The cases alternate, so that noise affects all alike. Rates are medians over the rounds; the ratio is the median of the
+ratios per round.
 """
 
 import json
@@ -49,7 +49,7 @@ class File(NamedTuple):
 
 
 class HeldColumns:
-    """Columns that were taken out of the log before."""
+    """Columns in memory, extracted from the log beforehand."""
 
     def __init__(
         self, size: int, columns: Mapping[tuple[str, ...], Sequence[Any]], chosen: bytes | None = None

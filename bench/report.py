@@ -1,6 +1,6 @@
-"""What every bench reports: a table for a person, and `bench/results/NAME.json` for the record.
+"""Reports the results of a benchmark: a table on the terminal and `bench/results/NAME.json`.
 
-A missed target is a result like any other: it is written down, and the bench still ends with exit code 0.
+A missed target is reported like any other result. The benchmark still exits with code 0.
 """
 
 import json

@@ -1,17 +1,17 @@
-"""`sluice serve` under one and under eight clients: requests a second, p50, p99, and what each call asks of AWS.
+"""Measures `sluice serve` with one and with eight clients: requests per second, p50, p99, and AWS requests per call.
 
-The tables lie in the embedded AWS, a Python process that shares the machine with server and clients: the CPU that it
-takes for a request is shown beside the server's own. The reference server's figures, measured on such a machine with
-such an emulator, are constants here. `make bench-serve` takes about two minutes.
+The tables are in the embedded AWS, a Python process that shares the machine with the server and the clients. Its CPU
+time per request is shown next to that of the server. The figures of the reference server are constants, measured on a
+similar machine with the same kind of emulator. `make bench-serve` takes about two minutes.
 """
 
 import os
 from dataclasses import dataclass
 
+from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE, Lab, running_lab
 from bench.lab.fresh import Figures, fresh
 from bench.lab.proxy import counting_proxy
 from bench.lab.server import Server, cpu_seconds, running_server
-from bench.lab.world import SCHEMA, SHARE, TOKEN_VARIABLE, World, world
 from bench.report import Result, write
 from cli.embedded.setup import DATA_BUCKET, owner_environment
 
@@ -19,9 +19,9 @@ TABLE, FILES = "1k", 1000
 CLIENTS = (1, 8)
 SECONDS = 6.0
 WARM_UP_SECONDS = 1.0
-# Longer than the catalog is remembered.
+# Longer than the catalog cache time (5 s).
 COUNTED_SECONDS = 6.0
-AHEAD = 3
+TARGET_RATIO = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Route:
     method: str = "GET"
     body: str = ""
     reference_ms: float | None = None
-    """What a warm reference server takes under one client."""
+    """Latency of a warm reference server with one client."""
     reference_per_second: float | None = None
-    """What it answers at best under eight."""
+    """Best request rate of the reference server with eight clients."""
 
 
 TABLE_PATH = f"/shares/{SHARE}/schemas/{SCHEMA}/tables/{TABLE}"
@@ -50,7 +50,7 @@ def call(server: Server, route: Route, clients: int, seconds: float) -> Figures:
     return fresh("bench.lab.load:load", *arguments, environment=os.environ | {TOKEN_VARIABLE: server.token})
 
 
-def speed(lab: World, server: Server, route: Route, clients: int) -> list[Result]:
+def speed(lab: Lab, server: Server, route: Route, clients: int) -> list[Result]:
     call(server, route, clients, WARM_UP_SECONDS)
     assert lab.aws.process
     pids = {"server": server.pid, "emulator": lab.aws.process.pid}
@@ -66,15 +66,15 @@ def speed(lab: World, server: Server, route: Route, clients: int) -> list[Result
     ]
     if clients == 1 and route.reference_ms:
         ratio = round(route.reference_ms / figures["p50"], 1)
-        results.append(Result.at_least(f"{label}, the reference server takes", ratio, "x as long", AHEAD))
+        results.append(Result.at_least(f"{label}, the reference server takes", ratio, "x as long", TARGET_RATIO))
     if clients > 1 and route.reference_per_second:
         ratio = round(figures["per_second"] / route.reference_per_second, 1)
-        results.append(Result.at_least(f"{label}, of the reference server's requests/s", ratio, "x", AHEAD))
+        results.append(Result.at_least(f"{label}, of the reference server's requests/s", ratio, "x", TARGET_RATIO))
     return results
 
 
-def asked_of_aws(lab: World) -> list[Result]:
-    """Per warm call, on average: the catalog is read once in five seconds."""
+def aws_requests(lab: Lab) -> list[Result]:
+    """Count AWS requests per warm call, on average. The catalog is read once every five seconds."""
     results = []
     with counting_proxy(lab.aws.port) as proxy:
         environment = lab.environment | owner_environment(lab.aws) | {"AWS_ENDPOINT_URL": proxy.url}
@@ -89,8 +89,8 @@ def asked_of_aws(lab: World) -> list[Result]:
     return results
 
 
-def emulator_alone(lab: World) -> list[Result]:
-    """The one request that a warm call sends to S3, by the same clients."""
+def emulator_alone(lab: Lab) -> list[Result]:
+    """Time the one request that a warm call sends to S3, sent by the same clients."""
     arguments = {"Bucket": DATA_BUCKET, "Prefix": f"{TABLE}/_delta_log/"}
     url = lab.s3.generate_presigned_url("list_objects_v2", Params=arguments)
     results = []
@@ -107,9 +107,9 @@ def _clients(number: int) -> str:
 
 
 def main() -> None:
-    with world() as lab:
+    with running_lab() as lab:
         lab.share_table(TABLE, FILES)
-        results = asked_of_aws(lab) + emulator_alone(lab)
+        results = aws_requests(lab) + emulator_alone(lab)
         with running_server(lab.environment | owner_environment(lab.aws)) as server:
             for route in ROUTES:
                 for clients in CLIENTS:

@@ -1,6 +1,6 @@
-"""Signed URLs per second: ours against botocore's `generate_presigned_url`, in one process and in turns.
+"""Measures signed URLs per second, compared with botocore's `generate_presigned_url`.
 
-The turns make both see the same noise of the machine; the ratio is the median of the rounds' own ratios.
+Both alternate in one process, so that noise affects both alike. The ratio is the median of the ratios per round.
 """
 
 import statistics
@@ -18,7 +18,7 @@ ROUNDS = 15
 TARGET_RATIO = 30
 BUCKET = "acme-lakehouse-eu-west-1"
 REGION = "eu-west-1"
-# As long as the tokens of STS are.
+# The session token is as long as those of STS.
 CREDENTIALS = Credentials("ASIAQ3EGRWPLK7EXAMPL", "x" * 40, "IQoJb3JpZ2luX2VjE+/=" * 50, 0.0)
 KEYS = [
     f"warehouse/trips/pickup_date=2024-{month:02}-{day:02}/"

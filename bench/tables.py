@@ -1,7 +1,7 @@
-"""Delta logs of any size for the benches: a checkpoint with the files, and ten commits after it. There is no data.
+"""Writes Delta logs of any size for the benchmarks: a checkpoint and ten commits after it, without data files.
 
-Files go out in batches, so a log of a million files takes no more memory than one of fifty thousand. They are the same
-at every run: a file is made from its number alone. Each commit removes as many files as it adds.
+Files are written in batches, so a log of a million files takes no more memory than one of fifty thousand. Every run
+writes the same files, because a file depends on its number alone. Each commit removes as many files as it adds.
 """
 
 import json
@@ -86,10 +86,10 @@ STATS_SCHEMA = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How a checkpoint is written: as one file, in `parts`, or (V2) in `sidecars`; with parsed stats or without.
+    """The layout of a checkpoint: one file, several `parts`, or (V2) `sidecars`; with or without parsed stats.
 
-    Files take turns with the days of a year, unless each day has `files_per_day`: then there are as many days as it
-    takes, and the checkpoint has its files in no order.
+    By default, files are assigned to the days of one year in turn. With `files_per_day`, each day has that many files,
+    there are as many days as needed, and the checkpoint lists its files in no order.
     """
 
     parts: int = 1
@@ -127,7 +127,7 @@ def day_of(number: int) -> str:
 
 
 def _values(trip_id: int, day: str, hour: int, noise: bytes) -> str:
-    """Of one bound: the upper one has the larger hour, and with it the larger values."""
+    """Return the min or max values of a file as JSON. A larger `hour` makes all values larger."""
     minute, second = divmod(noise[0] * 14, 60)
     moment = f"{day}T{hour:02}:{minute:02}:{second:02}.{int.from_bytes(noise[1:3], 'big'):06}Z"
     distance, fare = (hour * 10 + int.from_bytes(noise[at : at + 3], "big") / 1e5 for at in (6, 9))
@@ -162,7 +162,7 @@ def commit_name(commit: int) -> str:
 
 
 def commit_of(files: int, commit: int, shape: Shape = CLASSIC) -> bytes:
-    """A commit after the checkpoint, counted from 1; number 0 is the checkpoint's own."""
+    """Return the commit with the given number after the checkpoint. Number 0 is the checkpoint's own commit."""
     first = (commit - 1) * FILES_PER_COMMIT
     moment = 1_725_000_000_000 + commit * 60_000
     actions: list[dict[str, Any]] = [{"commitInfo": {"timestamp": moment, "operation": "WRITE"}}]
@@ -251,7 +251,7 @@ def _write_adds(writer: pq.ParquetWriter, rows: range, shape: Shape) -> None:
 
 
 def _shuffled(number: int, files: int, shape: Shape) -> int:
-    """Another number for each, if the checkpoint has no order: the factor is prime, and divides no table's size."""
+    """Permute the file numbers of an unordered checkpoint. The factor is a prime that divides no table size."""
     return number * 1_000_003 % files if shape.files_per_day else number
 
 

@@ -1,6 +1,6 @@
-"""The `sluice` command: puts its commands together, and turns every failure into one sentence and an exit code.
+"""The `sluice` command. Registers all subcommands and turns every failure into one sentence and an exit code.
 
-0: done; 1: it failed, and says why; 2: wrong usage; 130: interrupted.
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 """
 
 import sys
@@ -12,10 +12,16 @@ from typing import Annotated
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli import account
-from cli.commands import catalog, demo, doctor, explain, index, recipients, schemas, serve, shares, tables, tokens
-from cli.errors import CommandError
-from cli.output import Output
+from cli import grant, init, recipient, schema, share, table, token
+from cli.apply import command as apply
+from cli.common import account
+from cli.common.errors import CommandError
+from cli.common.output import Output
+from cli.demo import command as demo
+from cli.doctor import command as doctor
+from cli.explain import command as explain
+from cli.index import command as index
+from cli.serve import command as serve
 from core.catalog.errors import CatalogError
 from core.settings import InvalidSettingError
 
@@ -25,15 +31,15 @@ ACCOUNT = "The AWS account"
 app = typer.Typer(name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 app.command()(serve.serve)
 app.command()(demo.demo)
-app.command(rich_help_panel=ADMIN)(catalog.init)
-app.command(rich_help_panel=ADMIN)(catalog.apply)
-app.add_typer(shares.app, name="share", rich_help_panel=ADMIN)
-app.add_typer(schemas.app, name="schema", rich_help_panel=ADMIN)
-app.add_typer(tables.app, name="table", rich_help_panel=ADMIN)
-app.add_typer(recipients.app, name="recipient", rich_help_panel=ADMIN)
-app.command(rich_help_panel=ADMIN)(recipients.grant)
-app.command(rich_help_panel=ADMIN)(recipients.revoke)
-app.add_typer(tokens.app, name="token", rich_help_panel=ADMIN)
+app.command(rich_help_panel=ADMIN)(init.init)
+app.command(rich_help_panel=ADMIN)(apply.apply)
+app.add_typer(share.app, name="share", rich_help_panel=ADMIN)
+app.add_typer(schema.app, name="schema", rich_help_panel=ADMIN)
+app.add_typer(table.app, name="table", rich_help_panel=ADMIN)
+app.add_typer(recipient.app, name="recipient", rich_help_panel=ADMIN)
+app.command(rich_help_panel=ADMIN)(grant.grant)
+app.command(rich_help_panel=ADMIN)(grant.revoke)
+app.add_typer(token.app, name="token", rich_help_panel=ADMIN)
 app.command(rich_help_panel=ADMIN)(doctor.doctor)
 app.command(rich_help_panel=ADMIN)(explain.explain)
 app.add_typer(index.app, name="index", rich_help_panel=ADMIN)
@@ -41,7 +47,7 @@ app.add_typer(index.app, name="index", rich_help_panel=ADMIN)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"sluice {version('sluice')}")
+        typer.echo(f"sluice {version('sluice-sharing')}")
         raise typer.Exit
 
 
@@ -52,26 +58,26 @@ def sluice(
         str | None,
         typer.Option(
             "--catalog",
-            help="The catalog's DynamoDB table. If not given: SLUICE_CATALOG_TABLE, or sluice-catalog.",
+            help="DynamoDB table of the catalog. Default: SLUICE_CATALOG_TABLE, then sluice-catalog.",
             rich_help_panel=ACCOUNT,
         ),
     ] = None,
     region: Annotated[
-        str | None, typer.Option(help="The AWS region. If not given: AWS_REGION.", rich_help_panel=ACCOUNT)
+        str | None, typer.Option(help="AWS region. Default: AWS_REGION.", rich_help_panel=ACCOUNT)
     ] = None,
     endpoint_url: Annotated[
         str | None,
-        typer.Option(help="Another endpoint than AWS's own. If not given: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT),
+        typer.Option(help="Custom AWS endpoint. Default: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT),
     ] = None,
     aws_profile: Annotated[
         str | None,
-        typer.Option(help="A profile of your AWS configuration. If not given: AWS_PROFILE.", rich_help_panel=ACCOUNT),
+        typer.Option(help="Profile of your AWS configuration. Default: AWS_PROFILE.", rich_help_panel=ACCOUNT),
     ] = None,
     index_table: Annotated[
         str | None,
         typer.Option(
             "--index",
-            help="The indexes' DynamoDB table. If not given: SLUICE_INDEX_TABLE, or none.",
+            help="DynamoDB table of the indexes. Default: SLUICE_INDEX_TABLE, then none.",
             rich_help_panel=ACCOUNT,
         ),
     ] = None,
@@ -81,19 +87,19 @@ def sluice(
 ) -> None:
     """Share Delta tables from S3, serverless.
 
-    The commands for the catalog work on the AWS account in the environment, as every AWS tool finds it. That may be
-    the embedded one of a running `sluice serve`: see its `--admin-env-out`.
+    Catalog commands use the AWS account of the environment, like any AWS tool. To use the embedded AWS of a running
+    `sluice serve`, see its option `--admin-env-out`.
 
-    With `--json` a command prints one JSON document on stdout, and `{"error": "…"}` there if it fails. (`explain` has a
-    hint behind `--json`, so there it is `--output json`.)
+    With `--json`, a command prints one JSON document to stdout, or `{"error": "…"}` if it fails. In `explain`, `--json`
+    is a hint; use `--output json` there.
 
-    Exit codes: 0 done, 1 failed, 2 wrong usage.
+    Exit codes: 0 success, 1 failure, 2 wrong usage.
     """
     context.obj = account.Account(catalog_table, region, endpoint_url, aws_profile, index_table)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run a command line; the exit code."""
+    """Runs a command line and returns its exit code."""
     output = Output(as_json=_wants_json(arguments))
     try:
         app(args=list(arguments), prog_name="sluice")
@@ -113,7 +119,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _wants_json(arguments: Sequence[str]) -> bool:
-    if _command(arguments) == "explain":  # its `--json` is a hint
+    if _command(arguments) == "explain":  # there, `--json` is a hint
         return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
     return "--json" in arguments
 
@@ -124,7 +130,7 @@ def _command(arguments: Sequence[str]) -> str | None:
         if not argument.startswith("-"):
             return argument
         if "=" not in argument:
-            next(rest, None)  # its value: before a command, all options have one but those that end at once
+            next(rest, None)  # skip its value: global options without one (--help, --version) exit immediately
     return None
 
 

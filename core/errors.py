@@ -1,14 +1,14 @@
-"""The family of errors that a recipient may see.
+"""Errors that a recipient may see.
 
-Each is raised where the fact is known and becomes an HTTP answer in one place (`core.runtime`). Its message goes to
-the recipient word for word: it never carries a storage path, a bucket or a token.
+`core.runtime` turns them into HTTP responses. The recipient gets the message verbatim, so it never contains a storage
+path, a bucket or a token.
 """
 
 from typing import ClassVar
 
 
 class SharingError(Exception):
-    """An answer other than 200, in the protocol's form `{"errorCode", "message"}`."""
+    """A response other than 200, in the protocol's form `{"errorCode", "message"}`."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -41,7 +41,7 @@ class TableFilesError(SharingError):
 
 
 class AnswerTooLargeError(SharingError):
-    """More than one answer can carry. A 400, because asking again gives the same."""
+    """The answer would exceed a limit of the server. A 400, because a retry would fail too."""
 
     status = 400
     code = "RESOURCE_LIMIT_EXCEEDED"
@@ -73,3 +73,13 @@ class MethodNotAllowedError(SharingError):
 class NotImplementedYetError(SharingError):
     status = 501
     code = "NOT_IMPLEMENTED"
+
+
+class ChangedLogError(MalformedRequestError):
+    """A pinned version can no longer be read with its files in the same order."""
+
+    def __init__(self, version: int) -> None:
+        super().__init__(
+            f"Table version {version} cannot be read as before any more, because the table's transaction log was "
+            "cleaned up or rewritten. Please restart the query."
+        )

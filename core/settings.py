@@ -1,6 +1,6 @@
-"""What a function reads from its environment, read once per process.
+"""Settings from environment variables, read once per process.
 
-The names are the ones that `infra/template.yaml` sets and that `sluice serve` exports.
+`infra/template.yaml` sets these variables for deployed functions, and `sluice serve` for the local server.
 """
 
 import math
@@ -8,14 +8,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-# Role chaining caps a session at one hour, so no URL can promise more (docs/decisions/0004).
+# Role chaining limits sessions to one hour, and signed URLs expire with the session (docs/decisions/0004).
 MAX_URL_SECONDS = 3600
-# Spark takes a URL with less than 15 minutes left for invalid; 20 leaves room for clocks.
+# Spark rejects URLs that expire in less than 15 minutes. Five more minutes allow for clock skew.
 MIN_URL_SECONDS = 1200
 
 
 class InvalidSettingError(ValueError):
-    """A variable of the environment that makes no sense. For the provider's eyes: the message names it."""
+    """An environment variable has an invalid value. The message is for the provider, not for recipients."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +23,13 @@ class Settings:
     catalog_table: str = "sluice-catalog"
     catalog_cache_seconds: float = 5.0
     index_table: str | None = None
-    """The DynamoDB table with the indexes of large tables, if there is one."""
+    """Name of the DynamoDB table that holds the indexes. None disables them."""
     storage_role_arn: str | None = None
     storage_external_id: str | None = None
     staleness_seconds: float = 0.0
-    """The staleness that every table accepts; one may accept more."""
+    """How long a cached version may be served without looking for a newer one. A table can allow more."""
     snapshot_cache_mb: float = 128.0
-    """How much of the snapshots that it served last a process keeps in memory."""
+    """Maximum size of the in-memory cache of snapshots, in megabytes."""
     url_seconds: int = MAX_URL_SECONDS
     region: str = "us-east-1"
     s3_endpoint_url: str | None = None
@@ -51,7 +51,7 @@ class Settings:
             url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),
             region=get("AWS_REGION") or get("AWS_DEFAULT_REGION") or "us-east-1",
             s3_endpoint_url=endpoint,
-            # A custom endpoint rarely has a host name per bucket, so path style is its default.
+            # Custom endpoints rarely support a host name per bucket.
             s3_path_style=get("SLUICE_S3_ADDRESSING", "path" if endpoint else "virtual") == "path",
         )
 
@@ -64,5 +64,5 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
         number = math.nan
     if not math.isfinite(number) or number < 0:
         unit = "megabytes" if name.endswith("_MB") else "seconds"
-        raise InvalidSettingError(f"{name} is {text!r}, which is not a number of {unit}.")
+        raise InvalidSettingError(f"{name} is {text!r}. It must be a number of {unit}, at least 0.")
     return number

@@ -1,1 +1,1 @@
-"""One module per route: parse, call core, answer."""
+"""Lambda entry points. Each module parses the request, calls core and returns the response."""

@@ -1,4 +1,4 @@
-"""GET /shares/{share}/schemas/{schema}/tables/{table}: one table, as the listings show it."""
+"""GET /shares/{share}/schemas/{schema}/tables/{table}: one table, with the same fields as in a listing."""
 
 from core.api.response import Response, json_response
 from core.runtime.function import function

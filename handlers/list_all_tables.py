@@ -1,6 +1,5 @@
-"""GET /shares/{share}/all-tables: the tables of all schemas of a share."""
+"""GET /shares/{share}/all-tables: the tables in all schemas of a share."""
 
-from core.api.paging import Page
 from core.api.response import Response
 from core.runtime.function import function
 from core.sharing.call import Call
@@ -9,7 +8,7 @@ from core.sharing.discovery import listing_response, table_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_all_tables(request.bearer_token, request.path["share"], Page(request))
+    listing = call.services.catalog.list_all_tables(request.bearer_token, request.path["share"], request)
     return listing_response(call, listing, table_item)
 
 

@@ -1,6 +1,5 @@
-"""GET /shares/{share}/schemas: the schemas of a share."""
+"""GET /shares/{share}/schemas: the schemas in a share."""
 
-from core.api.paging import Page
 from core.api.response import Response
 from core.runtime.function import function
 from core.sharing.call import Call
@@ -9,7 +8,7 @@ from core.sharing.discovery import listing_response, schema_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_schemas(request.bearer_token, request.path["share"], Page(request))
+    listing = call.services.catalog.list_schemas(request.bearer_token, request.path["share"], request)
     return listing_response(call, listing, schema_item)
 
 

@@ -1,6 +1,5 @@
-"""GET /shares: the shares that the recipient may read."""
+"""GET /shares: the shares granted to the recipient."""
 
-from core.api.paging import Page
 from core.api.response import Response
 from core.runtime.function import function
 from core.sharing.call import Call
@@ -9,7 +8,7 @@ from core.sharing.discovery import listing_response, share_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_shares(request.bearer_token, Page(request))
+    listing = call.services.catalog.list_shares(request.bearer_token, request)
     return listing_response(call, listing, share_item)
 
 

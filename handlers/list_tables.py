@@ -1,6 +1,5 @@
-"""GET /shares/{share}/schemas/{schema}/tables: the tables of a schema."""
+"""GET /shares/{share}/schemas/{schema}/tables: the tables in a schema."""
 
-from core.api.paging import Page
 from core.api.response import Response
 from core.runtime.function import function
 from core.sharing.call import Call
@@ -10,7 +9,7 @@ from core.sharing.discovery import listing_response, table_item
 def handle(call: Call) -> Response:
     request = call.request
     share, schema = request.path["share"], request.path["schema"]
-    listing = call.services.catalog.list_tables(request.bearer_token, share, schema, Page(request))
+    listing = call.services.catalog.list_tables(request.bearer_token, share, schema, request)
     return listing_response(call, listing, table_item)
 
 

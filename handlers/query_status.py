@@ -1,4 +1,4 @@
-"""POST …/tables/{table}/queries/{queryId}: an asynchronous query's answer. Not served yet."""
+"""POST …/tables/{table}/queries/{queryId}: the result of an asynchronous query. Not implemented yet."""
 
 from core.api.response import Response
 from core.errors import NotImplementedYetError

@@ -1,8 +1,8 @@
-"""Builds the packages of the functions, without Docker: `make build`.
+"""Builds the packages of the functions without Docker: `make build`.
 
-**thin** holds the routes that need no table reader, **full** those that do. What goes in is what `uv.lock` and the
-checkout say and nothing else, so two builds give the same bytes. Each package is built for this machine first, where
-every handler in it must import, and then for Lambda.
+**thin** holds the routes that do not read tables, **full** those that do. The content depends only on `uv.lock` and the
+checkout, so two builds give the same bytes. Each package is first built for this machine, where all its handlers must
+import, and then for Lambda.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from cli.embedded.environment import find_uv
@@ -22,20 +22,24 @@ from cli.embedded.environment import find_uv
 ROOT = Path(__file__).parents[1]
 SOURCES = ("core", "handlers")
 
-# Each package with the dependencies of the project that it does without. Functions use botocore alone (decision 0002),
-# and deltalake judges tables for the command only.
-PACKAGES = {"thin": ("boto3", "pydantic", "deltalake", "arro3-io"), "full": ("boto3", "pydantic", "deltalake")}
-# The handlers of the full package; all others are in the thin one.
+# Each package and the dependency group in pyproject.toml that it installs. Functions use botocore without boto3
+# (decision 0002), and only the command cross-checks tables with deltalake.
+PACKAGES = {"thin": "functions", "full": "table-functions"}
+# The handlers of the full package. All other routes are in the thin one.
 READ_TABLES = frozenset({"query_table", "table_changes", "table_metadata"})
+# The handlers of other stacks, which have packages of their own (infra/build_job.py).
+OTHER_STACKS = frozenset({"start_index_job"})
+# Parts of core that no route uses: they write indexes, change the catalog, and compare tables with deltalake.
+NOT_FOR_ROUTES = ("core/index/write", "core/catalog/admin", "core/delta/cross_check.py")
 
 LAMBDA_PYTHON = "3.13"
 PLATFORMS = {
     "lambda": ("--python-platform", "aarch64-manylinux_2_28", "--python-version", LAMBDA_PYTHON),
     "host": ("--python", sys.executable),
 }
-# 25 of botocore's 29 MB describe services that no function calls.
+# 25 of botocore's 29 MB are data of services that no function calls.
 BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sts"})
-# Not code, not a licence, or different from machine to machine.
+# Neither code nor licences, or different on each machine.
 DROPPED = ["__pycache__", "tests", "bin", "sboms", "*-stubs", "*.pyi", "*.c", "py.typed", ".lock", "RECORD", "WHEEL"]
 MAX_UNPACKED = 250 * 2**20
 
@@ -48,25 +52,27 @@ for module in sorted(pathlib.Path(sys.argv[1], "handlers").glob("[!_]*.py")):
 
 
 def build(package: str, target: str, folder: Path) -> None:
-    """Fill `folder`, which must not exist yet, with a package for a platform."""
-    install(folder, target, pruned=PACKAGES[package])
+    """Writes a package for a platform to `folder`, which must not exist yet."""
+    install(folder, target, group=PACKAGES[package])
     for source in SOURCES:
         copy_source(source, folder)
+    for path in NOT_FOR_ROUTES:
+        _remove(folder / path)
     for handler in (folder / "handlers").glob("[!_]*.py"):
-        if (handler.stem in READ_TABLES) != (package == "full"):
+        if handler.stem in OTHER_STACKS or (handler.stem in READ_TABLES) != (package == "full"):
             handler.unlink()
     _compile(folder, target)
     size = unpacked_size(folder)
     if size > MAX_UNPACKED:
-        raise SystemExit(f"{package} for {target} has {size:,} bytes unpacked: Lambda takes at most {MAX_UNPACKED:,}.")
+        raise SystemExit(
+            f"The {package} package for {target} has {size:,} bytes unpacked. Lambda accepts at most {MAX_UNPACKED:,}."
+        )
 
 
-def install(folder: Path, target: str, *, pruned: Iterable[str], extras: Iterable[str] = ()) -> None:
-    """The project's dependencies as `uv.lock` has them, without the pruned ones, and without what no function reads."""
-    options = [option for name in pruned for option in ("--prune", name)]
-    options += [option for name in extras for option in ("--extra", name)]
+def install(folder: Path, target: str, *, group: str) -> None:
+    """Installs a dependency group in the versions of `uv.lock`, without the files that no function reads."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as requirements:
-        exported = _uv("export", "--frozen", "--no-dev", "--no-emit-project", "--no-header", "--no-annotate", *options)
+        exported = _uv("export", "--frozen", "--only-group", group, "--no-header", "--no-annotate")
         requirements.write(exported)
         requirements.flush()
         arguments = ("pip", "install", "--target", str(folder), "--link-mode", "copy", "--only-binary", ":all:")
@@ -75,15 +81,15 @@ def install(folder: Path, target: str, *, pruned: Iterable[str], extras: Iterabl
 
 
 def copy_source(source: str, folder: Path) -> None:
-    shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / source, folder / source, ignore=shutil.ignore_patterns("__pycache__", "py.typed"))
 
 
 def import_handlers(folder: Path) -> None:
-    """Import every handler of a package for this machine as Lambda would, with nothing else of Python's installed."""
+    """Imports every handler of a package for this machine as Lambda does, without other installed packages."""
     environment = {
         "PATH": os.environ["PATH"],
         "AWS_REGION": "eu-west-1",
-        "AWS_LAMBDA_FUNCTION_NAME": "build",  # with this, a handler makes its clients at import
+        "AWS_LAMBDA_FUNCTION_NAME": "build",  # makes handlers create their clients at import
         "SLUICE_STORAGE_ROLE_ARN": "arn:aws:iam::000000000000:role/build",
     }
     # -I: no PYTHON* variables, no user site, no working directory; -S: no site-packages; -B: writes no bytecode.
@@ -93,7 +99,7 @@ def import_handlers(folder: Path) -> None:
 
 
 def write_zip(folder: Path, archive: Path) -> None:
-    """The package as one archive that depends on its content only: sorted, with one date and one mode for all."""
+    """Writes an archive that depends only on the content: sorted, with one date and one mode for all files."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
         for path in _files(folder):
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
@@ -116,9 +122,9 @@ def _strip(folder: Path) -> None:
 
 
 def _compile(folder: Path, target: str) -> None:
-    """Add bytecode, which halves a cold start: Lambda's folder is read-only, so Python could not keep its own.
+    """Adds bytecode, which halves a cold start. Python cannot cache its own because Lambda's folder is read-only.
 
-    It takes the target's version of Python. Unchecked, because the dates of files do not survive the way to Lambda.
+    Needs the target's version of Python. The bytecode is unchecked because deployment changes the files' dates.
     """
     if python := sys.executable if target == "host" else _find_lambda_python():
         compileall = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
@@ -150,12 +156,12 @@ def _uv(*arguments: str) -> str:
 def _run_uv(*arguments: str) -> "subprocess.CompletedProcess[str]":
     uv = find_uv()
     if uv is None:
-        raise SystemExit("uv is missing: `make build` installs it.")
+        raise SystemExit("uv is not installed. Run `make build`, which installs it.")
     return subprocess.run([uv, *arguments], cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def _build_all(dist: Path) -> Iterator[tuple[str, ...]]:
-    """Build each package for this machine, try it, and only then build it for Lambda. Gives a row of text for each."""
+    """Builds and imports each package for this machine, then builds it for Lambda. Yields a row of text for each."""
     for package in PACKAGES:
         host, shipped = dist / "host" / package, dist / "lambda" / package
         shutil.rmtree(host, ignore_errors=True)
@@ -172,7 +178,7 @@ def _build_all(dist: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _described(folder: Path) -> tuple[str, str]:
-    bytecode = "yes" if next(folder.rglob("*.pyc"), None) else f"no: `uv python install {LAMBDA_PYTHON}` adds it"
+    bytecode = "yes" if next(folder.rglob("*.pyc"), None) else f"no (needs `uv python install {LAMBDA_PYTHON}`)"
     return bytecode, _megabytes(unpacked_size(folder))
 
 
@@ -182,7 +188,7 @@ def _megabytes(size: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("dist", type=Path, help="the folder that gets host/ and lambda/, each with the two packages")
+    parser.add_argument("dist", type=Path, help="output folder; gets host/ and lambda/ with the two packages each")
     rows: list[tuple[str, ...]] = [("package", "for", "bytecode", "unpacked", "zipped", "sha256 of the zip")]
     rows += _build_all(parser.parse_args().dist)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

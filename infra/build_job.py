@@ -1,8 +1,8 @@
-"""Builds what the index's stack runs (infra/index.yaml), without Docker: `make build-job`.
+"""Builds the release that the index stack runs (infra/index.yaml) without Docker: `make build-job`.
 
-**dependencies.zip** is unpacked by Spark beside every driver and executor. **sluice.zip** has our sources, for Spark
-and for the function that starts runs, and **job.py** is where a run begins. They lie in a folder named after their
-content: a new release is a new place, so that runs go on with what they began with, and CloudFormation sees the change.
+**dependencies.zip** is unpacked by Spark for every driver and executor. **sluice.zip** holds our sources, for Spark and
+for the function that starts runs. **job.py** is the entry point of a run. The release's folder is named after its
+content, so runs in progress keep their release, and CloudFormation notices a new one.
 """
 
 import argparse
@@ -13,21 +13,21 @@ from pathlib import Path
 
 from infra.build import ROOT, copy_source, install, write_zip
 
-# EMR Serverless is Lambda's platform: arm64 and Python 3.13.
+# EMR Serverless runs on the same platform as our functions: arm64 and Python 3.13.
 TARGET = "lambda"
-EXTRAS = ("pipeline",)
-# Spark is there already, the judge is the command's, and the rest is for functions that serve recipients.
-PRUNED = ("pyspark", "deltalake", "pydantic", "aws-lambda-powertools")
+# The dependency group in pyproject.toml that the job installs. EMR Serverless brings Spark itself.
+GROUP = "job"
 SOURCES = ("core", "pipeline")
+HANDLERS = ("handlers/__init__.py", "handlers/start_index_job.py")
 ENTRY_POINT = Path("pipeline", "job.py")
 
 
 def build_job(folder: Path) -> Path:
-    """Put a release into `folder`, in the place of those that are there. Returns where it is."""
+    """Replaces the releases in `folder` with a new one. Returns its folder."""
     shutil.rmtree(folder, ignore_errors=True)
     with tempfile.TemporaryDirectory() as scratch:
         dependencies, release = Path(scratch, "dependencies"), Path(scratch, "release")
-        install(dependencies, TARGET, pruned=PRUNED, extras=EXTRAS)
+        install(dependencies, TARGET, group=GROUP)
         release.mkdir()
         write_zip(dependencies, release / "dependencies.zip")
         write_sources(release / "sluice.zip")
@@ -39,6 +39,9 @@ def write_sources(archive: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
         for source in SOURCES:
             copy_source(source, Path(folder))
+        Path(folder, "handlers").mkdir()
+        for handler in HANDLERS:
+            shutil.copyfile(ROOT / handler, Path(folder, handler))
         write_zip(Path(folder), archive)
 
 
@@ -49,7 +52,7 @@ def _digest(folder: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("folder", type=Path, help="the folder that gets the release")
+    parser.add_argument("folder", type=Path, help="output folder")
     release = build_job(parser.parse_args().folder)
     for path in sorted(release.iterdir()):
         print(f"{path}  {path.stat().st_size / 2**20:.1f} MB")

@@ -1,1 +1,1 @@
-"""The job that builds the file index, with PySpark where a table is large (docs/decisions/0012-index.md)."""
+"""The job that builds the file index. Uses PySpark for large tables (docs/decisions/0012-index.md)."""

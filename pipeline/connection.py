@@ -1,4 +1,4 @@
-"""The connection of a process to DynamoDB: the job's own, and one for each of Spark's workers."""
+"""The DynamoDB client of a process. The job has one, and so has each Spark worker."""
 
 from functools import cache
 from typing import TYPE_CHECKING, cast

@@ -1,12 +1,12 @@
-"""What an index costs in DynamoDB, on demand, by its list prices of us-east-1."""
+"""Estimated DynamoDB costs of an index, at the on-demand list prices of us-east-1."""
 
-from core.index.store import Head
+from core.index.layout.head import Head
 
-# US dollars for a million units: a write of one kilobyte, or a read of four (of eight, if eventually consistent).
+# US dollars per million units. A write unit is 1 KB; a read unit is 4 KB, or 8 KB for eventually consistent reads.
 MILLION_WRITES = 0.625
 MILLION_READS = 0.125
 READ_BYTES = 8 * 1024
-# What a selective query reads: the head, the root if it is not known yet, and a chunk or two.
+# A selective query reads the head, the root if it is not cached, and one or two chunks.
 CHUNKS_OF_A_SELECTIVE_QUERY = 2
 
 
@@ -15,7 +15,7 @@ def build_cost(units: int) -> float:
 
 
 def query_costs(head: Head) -> tuple[float, float]:
-    """Of one that lists all files, and of one that needs but a few."""
+    """The cost of a query of all files, and of a selective query."""
     per_chunk = head.content_bytes / max(head.chunks, 1)
     return _reads(head.content_bytes), _reads(per_chunk * min(CHUNKS_OF_A_SELECTIVE_QUERY, head.chunks))
 

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.features import column_mapping_mode
+from core.delta.model import Metadata
 from core.delta.paths import FilePaths
-from core.delta.snapshot import Metadata
 from core.errors import SharingError
 from core.pruning.schema import INTEGER_BITS, Field
 from core.pruning.values import DAY

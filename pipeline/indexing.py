@@ -1,4 +1,4 @@
-"""Indexes a table: on from its older index where that will do, in this process if it is small, and else with Spark."""
+"""Indexes a table: incrementally from its existing index if possible, otherwise in this process or with Spark."""
 
 import time
 from collections.abc import Callable
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.catalog.model import Table
-from core.index.builds import Build, LostRaceError
-from core.index.columns import INDEXED_COLUMNS
-from core.index.items import table_of
-from core.index.store import Head
-from pipeline.small import IndexTable, build_later, build_small, older_index
+from core.index.layout.columns import INDEXED_COLUMNS
+from core.index.layout.head import Head
+from core.index.layout.items import table_of
+from core.index.write.build import Build, LostRaceError
+from pipeline.local_build import IndexTable, build_later, build_small, older_index
 from pipeline.storage import TableStorage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Progress = Callable[[str, int, int | None], None]
-"""What is being done, how much of it is done, and of how much, if that is known."""
+"""Called with the current stage, the amount done and the total, if known."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
     table: str
     what: str
-    """`up to date`, `later`: on from the older index, `built`: all of it, `lost`: another job was quicker."""
+    """`up to date`, `later` (incremental build), `built` (full build) or `lost` (another job finished first)."""
     head: Head
     units: int
-    """Of DynamoDB's writing."""
+    """DynamoDB write units."""
     seconds: float
 
 
@@ -76,7 +76,7 @@ class Indexer:
         small = build_small(self._indexes, opened, expected, footers_of, columns=self._columns)
         if small is not None:
             return "built", small, 0
-        from pipeline.spark_build import build_with_spark  # not for small tables: it needs Spark
+        from pipeline.spark.build import build_with_spark  # imported late: small tables do not need Spark
 
         build = Build(self._indexes.writer, table_of(opened.location.uri)).begin()
         head, units = build_with_spark(

@@ -1,4 +1,4 @@
-"""What every test may ask for: the embedded AWS (one per worker) and the golden tables."""
+"""Fixtures for all tests: the embedded AWS (one per worker) and the golden tables."""
 
 import os
 import signal
@@ -8,10 +8,13 @@ from pathlib import Path
 import pytest
 
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
+from tests.examples import register_profiles
 
 GOLDEN_TABLES = Path(os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).parents[2] / "shared" / "golden-tables")
 
-# A shell lets what it starts in the background ignore Ctrl-C, and so would all that the tests start.
+register_profiles()
+
+# A shell makes background processes ignore Ctrl-C, and the processes that tests start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -24,5 +27,5 @@ def aws() -> Iterator[EmbeddedAws]:
 @pytest.fixture(scope="session")
 def golden_tables() -> Path:
     if not GOLDEN_TABLES.is_dir():
-        pytest.skip("the golden tables are not here (SLUICE_GOLDEN_TABLES): they are no part of this repository")
+        pytest.skip("the golden tables are not part of this repository: set SLUICE_GOLDEN_TABLES to their folder")
     return GOLDEN_TABLES

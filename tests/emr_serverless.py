@@ -1,4 +1,4 @@
-"""What EMR Serverless answers to those who start runs, over HTTP: no emulator has it."""
+"""A fake of the EMR Serverless API that starts and lists job runs, over HTTP. No emulator has one."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class EmrServerless:
-    """Its runs go on until a test ends them. `refuses` holds what it answers in the place of starting one."""
+    """Runs stay active until a test ends them. If `refuses` is set, starting a run fails with that status and code."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -19,11 +19,11 @@ class EmrServerless:
         self._changed = threading.Condition()
 
     def arguments(self) -> list[list[str]]:
-        """Of each run that was started."""
+        """Return the entry point arguments of each run."""
         return [run["jobDriver"]["sparkSubmit"]["entryPointArguments"] for run in self.runs.values()]
 
     def wait_for_runs(self, number: int, seconds: float) -> bool:
-        """Whether there are so many within the time."""
+        """Return whether there were at least `number` runs within the time."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.runs) >= number, seconds)
 
@@ -73,7 +73,7 @@ def emr_serverless() -> Iterator[EmrServerless]:
             self.wfile.write(body)
 
         def log_message(self, *arguments: object) -> None:
-            """Not to the test's output."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         emr = EmrServerless(f"http://127.0.0.1:{server.server_port}")

@@ -1,7 +1,7 @@
-"""A proxy in front of the embedded DynamoDB that lets only some requests pass, as it chooses by chance.
+"""A proxy in front of the embedded DynamoDB that makes a random share of the requests fail.
 
-The others are throttled, fail in the server, or break off: before they arrive, or after, so that nobody knows of what
-was done.
+A failing request is throttled, gets a server error, or loses its connection: before it arrives, or after it was
+executed, so that the client cannot know its outcome.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ class FaultProxy(ThreadingHTTPServer):
     daemon_threads = True
 
     def __init__(self, target_port: int, *, share: float, seed: int) -> None:
-        """`share`: of all requests, those that do not come through as they should."""
+        """`share` is the fraction of requests that fail."""
         super().__init__(("127.0.0.1", 0), _Relay)
         self.target_port = target_port
         self.share = share
         self.outcomes: Counter[str] = Counter()
         self.on_request: Callable[[int], None] = lambda _: None
-        """Called with the number of requests so far, before one is passed on."""
-        self._chance = random.Random(seed)
+        """Called with the number of requests so far, before a request is forwarded."""
+        self._random = random.Random(seed)
         self._lock = threading.Lock()
 
     @property
@@ -43,7 +43,7 @@ class FaultProxy(ThreadingHTTPServer):
 
     def outcome(self) -> str:
         with self._lock:
-            chosen = self._chance.choice(FAULTS) if self._chance.random() < self.share else PASSED
+            chosen = self._random.choice(FAULTS) if self._random.random() < self.share else PASSED
             self.outcomes[chosen] += 1
             self.on_request(self.outcomes.total())
             return chosen
@@ -63,14 +63,14 @@ class _Relay(BaseHTTPRequestHandler):
         elif outcome == CLOSED:
             self.close_connection = True
         else:
-            answer = self._pass_on(body)
+            answer = self._forward(body)
             if outcome == LOST_ANSWER:
                 self.close_connection = True
             else:
                 self._answer(*answer)
 
-    def _pass_on(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
-        # The headers go on as they are: the signature covers the host among them.
+    def _forward(self, body: bytes) -> tuple[int, dict[str, str], bytes]:
+        # Headers are forwarded unchanged, because the signature covers the host.
         target = http.client.HTTPConnection("127.0.0.1", self.server.target_port)
         with contextlib.closing(target):
             target.request(self.command, self.path, body, dict(self.headers))
@@ -87,7 +87,7 @@ class _Relay(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

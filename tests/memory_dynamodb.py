@@ -1,4 +1,4 @@
-"""As much of a DynamoDB client as an index takes, over items in memory, with its limits and faults at will."""
+"""An in-memory DynamoDB client: the operations that an index uses, the limits of the service, faults on demand."""
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -16,9 +16,9 @@ class MemoryDynamoDB:
         self.items: dict[tuple[str, str], dict[str, Any]] = {}
         self.requests: list[str] = []
         self.before: Callable[[str], object] = lambda _: None
-        """Called with the operation's name before it is done; it may fail."""
+        """Called with the name of each operation before it runs. An exception makes the operation fail."""
         self.unprocessed: Callable[[str], bool] = lambda _: False
-        """Whether a batch leaves out what it could do."""
+        """Whether a batch operation leaves half of its items unprocessed."""
 
     def get_item(self, *, TableName: str, Key: Any, ConsistentRead: bool = False) -> dict[str, Any]:  # noqa: N803
         self._called("GetItem")

@@ -1,1 +1,1 @@
-"""What the benches of the log and of the server measure with: an emulated AWS, fresh processes, counters, clients."""
+"""Tools that the benchmarks share: an embedded AWS, fresh processes, request counters, load clients."""

@@ -1,7 +1,7 @@
-"""Runs one case of a bench in a process of its own, so that its memory and its caches are its own.
+"""Runs one case of a benchmark in a fresh process, so that cases share neither memory nor caches.
 
-A case is a function of a bench's module, called by its name. What it returns comes back with the process's peak memory:
-such a module imports at its top only what every case may hold.
+A case is a module-level function, called by name. Its figures are returned with the peak memory of the process, so the
+module must import at the top only what every case may hold in memory.
 """
 
 import importlib
@@ -17,7 +17,7 @@ Figures = dict[str, float]
 
 
 class Clock:
-    """Seconds since it was made: on the wall, and of CPU in all threads of the process."""
+    """Measures wall-clock time, and CPU time of all threads of the process, since its creation."""
 
     def __init__(self) -> None:
         self._started, self._cpu_started = time.perf_counter(), time.process_time()
@@ -30,7 +30,7 @@ class Clock:
 
 
 def fresh(case: str, *arguments: str, environment: Mapping[str, str] = os.environ) -> Figures:
-    """`case`: `module:function`, of strings."""
+    """Run `case` (`module:function`, which takes strings) and return its figures."""
     command = [sys.executable, "-m", "bench.lab.fresh", case, *arguments]
     done = subprocess.run(command, env=dict(environment), stdout=subprocess.PIPE, text=True, check=True)
     figures: Figures = json.loads(done.stdout)
@@ -38,11 +38,11 @@ def fresh(case: str, *arguments: str, environment: Mapping[str, str] = os.enviro
 
 
 def peak_mb() -> float:
-    """Not `ru_maxrss`: that one begins with what the parent held when it started this process."""
+    """Return the peak memory of this process. `ru_maxrss` would include the parent's memory at the time of the fork."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) / 1024
-    raise OSError("this system does not tell a process's peak memory")
+    raise OSError("/proc/self/status has no VmHWM: peak memory can be measured on Linux only")
 
 
 def main() -> None:

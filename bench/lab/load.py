@@ -1,6 +1,6 @@
-"""Clients that call one route again and again, each on a connection of its own that stays open.
+"""Load clients that call one route repeatedly, each on its own keep-alive connection.
 
-They run in a process of their own and speak raw HTTP: a client library would cost more than the server that it calls.
+They run in a separate process and write raw HTTP, because a client library would use more CPU than the server.
 """
 
 import asyncio
@@ -9,14 +9,14 @@ import statistics
 import time
 from urllib.parse import urlsplit
 
+from bench.lab.aws import TOKEN_VARIABLE
 from bench.lab.fresh import Figures
-from bench.lab.world import TOKEN_VARIABLE
 
-LEAST_CALLS = 3
+MIN_CALLS = 3
 
 
 def load(url: str, method: str, body: str, clients: str, seconds: str) -> Figures:
-    """Requests a second, and how long one takes in milliseconds."""
+    """Return the request rate and the latency percentiles in milliseconds."""
     request = _request(url, method, os.environ.get(TOKEN_VARIABLE), body.encode())
     started = time.perf_counter()
     milliseconds = asyncio.run(_run(url, request, int(clients), started + float(seconds)))
@@ -44,13 +44,13 @@ def _request(url: str, method: str, token: str | None, body: bytes) -> bytes:
 async def _run(url: str, request: bytes, clients: int, until: float) -> list[float]:
     parts = urlsplit(url)
     calls = (_call(parts.hostname or "", parts.port or 80, request, until) for _ in range(clients))
-    return [milliseconds for of_one in await asyncio.gather(*calls) for milliseconds in of_one]
+    return [milliseconds for latencies in await asyncio.gather(*calls) for milliseconds in latencies]
 
 
 async def _call(host: str, port: int, request: bytes, until: float) -> list[float]:
     reader, writer = await asyncio.open_connection(host, port, limit=2**20)
     milliseconds: list[float] = []
-    while time.perf_counter() < until or len(milliseconds) < LEAST_CALLS:
+    while time.perf_counter() < until or len(milliseconds) < MIN_CALLS:
         started = time.perf_counter()
         writer.write(request)
         status, *headers = (await reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")

@@ -1,6 +1,6 @@
-"""Counts the requests that pass on their way to the embedded AWS, by service: `s3`, `dynamodb`, `sts`.
+"""A proxy in front of the embedded AWS that counts requests by service: `s3`, `dynamodb`, `sts`.
 
-For what makes its requests outside of Python's reach. It is slow, so nothing is timed through it.
+It counts requests that Python hooks cannot see, such as those of Rust libraries. It is slow: do not time through it.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ class _Relay(BaseHTTPRequestHandler):
         with self.server.lock:
             self.server.requests[signed[1] if signed else "unsigned"] += 1
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-        # The headers go on as they are: the signature covers the host among them.
+        # Headers are forwarded unchanged, because the signature covers the host.
         target = http.client.HTTPConnection("127.0.0.1", self.server.target_port)
         with contextlib.closing(target):
             target.request(self.command, self.path, body, dict(self.headers))
@@ -55,7 +55,7 @@ class _Relay(BaseHTTPRequestHandler):
     do_GET = do_HEAD = do_POST = do_PUT = relay  # noqa: N815
 
     def log_message(self, *_: object) -> None:
-        """Says nothing."""
+        """Log nothing."""
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""A real `sluice serve` in a process of its own, on the embedded AWS of a bench."""
+"""Runs `sluice serve` in its own process, on the embedded AWS of a benchmark."""
 
 import contextlib
 import json
@@ -30,7 +30,7 @@ def running_server(environment: Mapping[str, str]) -> Iterator[Server]:
         with subprocess.Popen(command, env=dict(environment), stdout=subprocess.PIPE, text=True) as process:
             try:
                 assert process.stdout
-                while process.stdout.readline() != "}\n":  # the end of what it prints when it is ready
+                while process.stdout.readline() != "}\n":  # the last line that it prints when it is ready
                     if process.poll() is not None:
                         raise ChildProcessError("sluice serve did not start")
                 document = json.loads(profile.read_text())
@@ -40,7 +40,7 @@ def running_server(environment: Mapping[str, str]) -> Iterator[Server]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What a process has used so far, in all its threads."""
+    """Return the CPU time that a process has used so far, in all threads."""
     after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     user, system = after_name[11:13]
     return (int(user) + int(system)) / TICKS_PER_SECOND

@@ -1,1 +1,1 @@
-"""`sluice demo`: a provider's and a recipient's side of one share, in a minute."""
+"""`sluice demo`: one share from the provider's and the recipient's side, in a minute."""

@@ -1,4 +1,4 @@
-"""What the demo does as a recipient: everything goes through the published client and the profile file."""
+"""The recipient's side of the demo. Uses only the published client and the profile file."""
 
 import datetime as dt
 import json
@@ -45,7 +45,7 @@ class Reader:
         return delta_sharing.load_as_pandas(self._url(table), jsonPredicateHints=predicate)
 
     def files(self, table: str, *, predicate: str | None = None, limit: int | None = None) -> int:
-        """How many files the server lists for a query."""
+        """Returns the number of files that the server lists for a query."""
         share, schema, name = table.split(".")
         answer = self._rest.list_files_in_table(
             Table(name=name, share=share, schema=schema), jsonPredicateHints=predicate, limitHint=limit

@@ -1,4 +1,4 @@
-"""What the demo does, from the first file written to the last row read."""
+"""The steps of the demo, from writing the table to reading its rows."""
 
 import contextlib
 import tempfile
@@ -7,14 +7,14 @@ from typing import Any
 
 import yaml
 
+from cli.apply.shares_file import load
+from cli.common.errors import CommandError
+from cli.common.output import Output
+from cli.common.signals import until_stopped
 from cli.demo import trips
 from cli.demo.recipient import Reader, month_predicate
 from cli.demo.steps import Story
-from cli.errors import CommandError
-from cli.output import Output
 from cli.serve.session import RunningServer, ServeOptions, running_server
-from cli.shares_file import load
-from cli.signals import until_stopped
 
 TRIPS = "demo.europe.trips"
 LIMIT = 5
@@ -41,7 +41,7 @@ The endpoint is {endpoint}; the profile file is {profile}. Press Ctrl-C to stop.
 
 
 def show(output: Output, *, keep: bool, port: int) -> bool:
-    """Whether it came to its end; a signal stops it in between."""
+    """Returns whether the demo finished; False if a signal stopped it."""
     story = Story(output)
     finished = False
     with until_stopped() as stop, contextlib.ExitStack() as stack:
@@ -94,7 +94,7 @@ def _read(reader: Reader, story: Story) -> dict[str, Any]:
         listed = reader.files(TRIPS, predicate=predicate)
         step.result = f"{len(matching):,} rows; {_funnel(listed)}"
     if len(matching) != len(trips.CITIES) * trips.TRIPS_PER_FILE or set(matching["month"]) != {MONTH}:
-        raise CommandError("The demo read other rows than it wrote: please report this as a bug.")
+        raise CommandError("The demo read different rows than it wrote. Please report this bug.")
     fares = matching.groupby("city")["fare"].agg(["count", "mean"]).round(2).reset_index().head(LIMIT)
     story.rows(fares, f"fares of {MONTH:%B %Y}, by city")
     return {

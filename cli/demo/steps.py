@@ -1,4 +1,4 @@
-"""The demo's story: each step is shown while it runs, then told in one line with the time it took."""
+"""Progress of the demo: shows each step while it runs, then as one line with its duration."""
 
 import contextlib
 import time
@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from cli.output import Output
+from cli.common.output import Output
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -55,7 +55,7 @@ class Story:
         self._output.print(table)
 
     def end(self, **facts: Any) -> None:
-        """With `--json`, the whole story is one document."""
+        """Prints all steps as one document with `--json`."""
         if self._output.as_json:
             steps = [{"step": step.title, "result": step.result, "seconds": step.seconds} for step in self._steps]
             self._output.document({"steps": steps, **facts})

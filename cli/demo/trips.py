@@ -1,4 +1,4 @@
-"""The demo's data: a year of taxi trips that never happened, the same at every run."""
+"""The data of the demo: a year of synthetic taxi trips, identical in every run."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ FILES = len(CITIES) * len(MONTHS)
 
 
 def write_trips(directory: Path) -> Iterator[int]:
-    """One commit for each month, one file for each city in it; yields the number of files so far."""
+    """Writes one commit per month with one file per city. Yields the number of files so far."""
     chance = np.random.default_rng(YEAR)
     for number, month in enumerate(MONTHS, start=1):
         write_deltalake(
@@ -28,7 +28,7 @@ def write_trips(directory: Path) -> Iterator[int]:
             mode="append",
             partition_by=["month", "city"],
             name="trips",
-            description=f"Taxi trips of {YEAR}, made up",
+            description=f"Synthetic taxi trips of {YEAR}",
         )
         yield number * len(CITIES)
 

@@ -1,1 +1,1 @@
-"""`sluice doctor`: named checks, each passed, warned, failed or not run, with what to do."""
+"""`sluice doctor`: named checks, each passed, warned, failed or not run, with a remedy."""

@@ -1,4 +1,4 @@
-"""The checks of the account: can it be reached, as whom, with which clock, and is the catalog there?"""
+"""Checks of the account: region, clock, credentials and catalog."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -7,10 +7,10 @@ from email.utils import parsedate_to_datetime
 from botocore import UNSIGNED
 from botocore.exceptions import ClientError, NoRegionError
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.doctor.checks import CheckFailedError, Finding, run_checks
 
-# SigV4 tolerates 5 minutes; a clock that is a minute off drifts there.
+# SigV4 tolerates 5 minutes. A clock that is off by a minute is likely to drift further.
 MAX_CLOCK_SKEW_SECONDS = 60
 
 
@@ -22,7 +22,7 @@ class AccountChecks:
     def run(self) -> Iterator[Finding]:
         checks = [
             ("region", self._region),
-            ("clock", self._clock),  # before the credentials: a wrong clock makes good keys look bad
+            ("clock", self._clock),  # before the credentials: with a wrong clock, AWS rejects valid keys
             ("credentials", self._credentials),
             ("catalog", self._catalog),
         ]
@@ -35,7 +35,7 @@ class AccountChecks:
             raise CheckFailedError("no region is set", "Set AWS_REGION, or give --region.") from error
 
     def _clock(self) -> str:
-        """AWS refuses a request without a signature, and tells the time with it."""
+        """Compares the clock with the Date header of an unsigned request, which AWS rejects."""
         sts = self._account.client("sts", signature_version=UNSIGNED)
         try:
             answer = sts.get_caller_identity()

@@ -1,7 +1,7 @@
-"""What a check is: a function that says what it found, or raises why it failed or what is doubtful.
+"""Runs checks. A check is a function that returns what it found, or raises a failure or a warning.
 
-The checks of one subject build on each other: after the first failure the rest is not run, because its findings
-would only be consequences. A warning stops nothing.
+The checks of one subject build on each other. After the first failure the remaining checks do not run, because they
+would fail for the same cause. A warning does not stop the checks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from cli.account import explain
+from cli.common.account import explain
 from core.errors import SharingError
 
 
@@ -45,13 +45,13 @@ class CheckFailedError(NotPassedError):
 
 
 class CheckWarnedError(NotPassedError):
-    """Something that the provider should know, and that keeps nobody from reading."""
+    """A problem that does not prevent recipients from reading."""
 
     status = Status.WARNED
 
 
 class NothingToCheckError(Exception):
-    """There is nothing that the check could look at."""
+    """The check does not apply, for example to a table without files."""
 
 
 Check: TypeAlias = tuple[str, Callable[[], str]]

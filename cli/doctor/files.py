@@ -1,4 +1,4 @@
-"""A table's files: where each of them lies, and whether one opens by its signed URL, as it would for a recipient."""
+"""Checks the files of a table: their locations, and whether a signed URL opens, as for a recipient."""
 
 from collections.abc import Sequence
 from http import HTTPStatus
@@ -20,7 +20,7 @@ SHOWN_PATHS = 3
 
 
 def live_files(snapshot: Snapshot, roots: Sequence[S3Location]) -> dict[S3Location, S3Location]:
-    """A data file of each root that has any: the table's location, then its auxiliary ones. All must be in one."""
+    """Returns one data file per root (the location and the auxiliary ones). Fails if a file is outside all roots."""
     paths = FilePaths(roots[0], roots[1:])
     found: dict[S3Location, S3Location] = {}
     outside, shown = 0, []
@@ -28,7 +28,7 @@ def live_files(snapshot: Snapshot, roots: Sequence[S3Location]) -> dict[S3Locati
         named, vector = add.path, add.deletion_vector
         try:
             file = S3Location(*paths.find(named))
-            if vector and vector.storage_type != "i":  # an inline one has no file
+            if vector and vector.storage_type != "i":  # an inline vector has no file
                 named = vector.path_or_inline_dv
                 paths.find_deletion_vector(vector)
         except UnsupportedOperationError:
@@ -52,7 +52,7 @@ def open_data_file(session: StorageSession, file: S3Location) -> None:
 
 
 def open_file(session: StorageSession, file: S3Location) -> bytes:
-    """Its first bytes. The URL is never shown: it opens for whoever has it."""
+    """Returns the first bytes of a file. Never shows the URL, which grants access to anyone."""
     url = session.signer(file.bucket).sign(file.prefix)
     try:
         answer = URLLib3Session().send(AWSRequest("GET", url, headers={"Range": "bytes=0-3"}).prepare())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore import exceptions
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.doctor.checks import CheckFailedError, CheckWarnedError, Finding, NothingToCheckError, run_checks
 from cli.doctor.files import live_files, open_data_file, open_file
 from core.catalog.model import DIR_ACCESS, Table
@@ -173,13 +173,13 @@ class TableChecks:
 
     def _check_judge(self) -> str:
         """Asks `deltalake`, which refuses some tables that Spark and this server read."""
-        from core.delta.judge import MAX_FILES, judge
+        from core.delta.cross_check import MAX_FILES, cross_check
 
         files = self._snapshot.num_files
         if files > MAX_FILES:
             raise NothingToCheckError(f"deltalake would need too much memory for {files:,} files")
         try:
-            verdict = judge(self._session, self._snapshot)
+            verdict = cross_check(self._session, self._snapshot)
         except OSError as error:
             raise CheckWarnedError(
                 f"deltalake cannot reach the table: {str(error).partition(chr(10))[0]}",

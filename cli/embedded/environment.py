@@ -1,7 +1,7 @@
-"""Where the tools are installed that cannot share an environment with us: first of all the embedded AWS.
+"""Environments for tools that cannot share ours, such as the embedded AWS.
 
-MiniStack pins a botocore of its own, so it gets its own environment, made once per user and shared by all checkouts.
-The folder's name carries a hash of the pinned requirements: a new pin makes a new environment.
+MiniStack pins its own botocore, so it has its own environment, created once per user and shared by all checkouts. The
+name of the folder contains a hash of the pinned requirements: a changed pin creates a new environment.
 """
 
 import hashlib
@@ -12,21 +12,21 @@ import sys
 import tempfile
 from pathlib import Path
 
-from cli.errors import CommandError
+from cli.common.errors import CommandError
 
 REQUIREMENTS = Path(__file__).with_name("ministack.txt")
 OVERRIDE = "SLUICE_MINISTACK_PYTHON"
 
 
 def ministack_python() -> Path:
-    """The interpreter that has MiniStack; makes its environment if it is not there yet."""
+    """Returns the interpreter with MiniStack. Creates its environment on first use."""
     if override := os.environ.get(OVERRIDE):
         return Path(override)
     return tool_python(REQUIREMENTS)
 
 
 def tool_python(requirements: Path) -> Path:
-    """The interpreter that has the pinned requirements and nothing else; makes its environment if need be."""
+    """Returns the interpreter with exactly the pinned requirements. Creates its environment on first use."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
     fingerprint = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
     home = cache / f"{requirements.stem}-{fingerprint}"
@@ -41,7 +41,7 @@ def find_uv() -> str | None:
 
 
 def _install(requirements: Path, home: Path) -> None:
-    """Build beside the final place and move it there, so that no half environment is ever used."""
+    """Builds in a temporary folder and renames it, so an incomplete environment is never used."""
     home.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=home.parent, prefix="installing-") as scratch:
         draft = Path(scratch) / "environment"

@@ -1,4 +1,4 @@
-"""The emulator's process: started on a free port of 127.0.0.1, checked, and ended with whoever started it."""
+"""The process of the emulator. Listens on a free port of 127.0.0.1 and ends with the command that started it."""
 
 import contextlib
 import ctypes
@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
+from cli.common.errors import CommandError
+from cli.common.signals import uninterrupted
 from cli.embedded.environment import ministack_python
-from cli.errors import CommandError
-from cli.signals import uninterrupted
 
 REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
@@ -30,7 +30,7 @@ STOP_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedAws:
-    """A running emulator and the keys of its account's root user, made anew for each run."""
+    """A running emulator and the keys of its root user, which are new in each run."""
 
     port: int
     access_key_id: str
@@ -40,7 +40,7 @@ class EmbeddedAws:
 
     def check_running(self) -> None:
         if self.process and self.process.poll() is not None:
-            raise CommandError("The embedded AWS has ended unexpectedly: start the command again.")
+            raise CommandError("The embedded AWS has ended unexpectedly. Start the command again.")
 
     @property
     def endpoint_url(self) -> str:
@@ -57,7 +57,7 @@ class EmbeddedAws:
 
 @contextlib.contextmanager
 def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
-    """Run MiniStack with enforced signatures and policies; its state is kept in `data` if that is given."""
+    """Runs MiniStack with signatures and policies enforced. Keeps its state in `data`, if given."""
     python = ministack_python()
     with contextlib.ExitStack() as stack:
         if data:
@@ -75,7 +75,7 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
 
 @contextlib.contextmanager
 def _kept_home(data: Path) -> Iterator[Path]:
-    """A folder for the state, with secrets in it, that one emulator at a time may use."""
+    """Locks the folder for the state, which holds secrets, for one emulator at a time."""
     home = data.resolve()
     try:
         home.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -86,7 +86,7 @@ def _kept_home(data: Path) -> Iterator[Path]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise CommandError(f"{data} is in use by another embedded AWS: choose another folder for it.") from error
+            raise CommandError(f"{data} is in use by another embedded AWS. Choose another folder.") from error
         yield home
 
 
@@ -100,7 +100,7 @@ def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO)
             stderr=subprocess.STDOUT,
             cwd=home,
             umask=0o077,
-            start_new_session=True,  # Ctrl-C reaches the command only, which then ends the emulator in order
+            start_new_session=True,  # Ctrl-C reaches only the command, which then stops the emulator
             preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )
     except OSError as error:
@@ -129,13 +129,13 @@ def _environment(home: Path, aws: EmbeddedAws, *, persist: bool) -> dict[str, st
 
 
 def _end_with_parent() -> None:
-    """Even a command that is killed with SIGKILL must not leave its emulator behind (Linux)."""
+    """Ends the emulator even if the command is killed with SIGKILL (Linux only)."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
 def _free_port() -> int:
-    """One that no connection can take before the emulator does: those get theirs from 32768 on."""
+    """Returns a free port below the ephemeral range (from 32768), so no outgoing connection can take it."""
     while True:
         port = secrets.choice(PORTS)
         with socket.socket() as probe, contextlib.suppress(OSError):
@@ -146,7 +146,7 @@ def _free_port() -> int:
 def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: Path) -> None:
     deadline = time.monotonic() + START_SECONDS
     while time.monotonic() < deadline and process.poll() is None:
-        # Not by urllib, which would ask a proxy of the environment.
+        # Not with urllib, which would use a proxy of the environment.
         connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=1)
         try:
             connection.request("GET", "/_ministack/health")
@@ -158,7 +158,7 @@ def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: P
         finally:
             connection.close()
     last_line = log.read_text(errors="replace").strip().rpartition("\n")[2]
-    raise CommandError(f"The embedded AWS did not start: {last_line or 'it said nothing'}")
+    raise CommandError(f"The embedded AWS did not start: {last_line or 'it printed nothing'}")
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -1,7 +1,7 @@
-"""Local Delta tables, copied into the embedded S3 and kept up to date while the command runs.
+"""Copies local Delta tables to the embedded S3 and keeps the copies up to date while the command runs.
 
-A reader of the copy must never see a commit whose files are not there. So a round lists the log before the
-data and copies in the other order: what a listed commit names was written before it, and is copied before it.
+A reader of the copy must never see a commit before its files. Each round therefore lists the log before the data and
+copies the data before the log: the files of a listed commit exist already and are copied first.
 """
 
 import contextlib
@@ -24,9 +24,9 @@ POLL_SECONDS = 1.0
 LOG = "_delta_log"
 COMMIT = re.compile(rf"{LOG}/\d{{20}}\.json")
 
-# How a file's content is told from an older one: time of change in nanoseconds, and size.
+# Identifies the content of a file: modification time in nanoseconds, and size.
 Stamp = tuple[int, int]
-# How many files are copied, of how many.
+# Called with the number of copied files and the total.
 OnCopied = Callable[[int, int], None]
 
 logger = logging.getLogger(__name__)
@@ -47,28 +47,30 @@ class Mirror:
         self._stop = threading.Event()
 
     def add(self, directory: Path, on_copied: OnCopied | None = None) -> str:
-        """Copy a table, and keep it up to date from now on. Returns its location, the same at every run."""
+        """Copies a table and keeps the copy up to date. Returns its location, which is the same in every run."""
         directory = directory.resolve()
         table = self._tables.get(directory)
         if table is None:
             table = _MirroredTable(directory, _stable_name(directory))
-            # What an earlier run left there counts as copied, but as of another time: replaced, or removed.
+            # Files from an earlier run count as outdated copies, so they are replaced or removed.
             table.copied = dict.fromkeys(self._keys_below(table.prefix), (0, -1))
             self._copy(table, on_copied)
             self._tables[directory] = table
         return f"s3://{self._bucket}/{table.prefix}"
 
     def refresh(self) -> None:
-        """Copy what has changed since the last time, remove what is gone. A failure is for the next time."""
+        """Copies changed files and removes deleted ones. The next round retries a failure."""
         for table in list(self._tables.values()):
             try:
                 self._copy(table)
-            except (OSError, ValueError, BotoCoreError, ClientError) as error:  # ValueError: a name that is no UTF-8
-                logger.warning("%s could not be mirrored and is tried again: %s", table.directory, error)
+            except (OSError, ValueError, BotoCoreError, ClientError) as error:  # ValueError: a name that is not UTF-8
+                logger.warning(
+                    "%s could not be copied to the embedded S3 and will be retried: %s", table.directory, error
+                )
 
     @contextlib.contextmanager
     def watching(self, poll_seconds: float = POLL_SECONDS) -> Iterator[None]:
-        """Refresh again and again inside the block, in a thread of its own."""
+        """Refreshes periodically in a thread, until the block ends."""
 
         def watch() -> None:
             while not self._stop.wait(poll_seconds):
@@ -88,7 +90,7 @@ class Mirror:
         for done, name in enumerate(changed, 1):
             if self._stop.is_set():
                 return
-            with contextlib.suppress(FileNotFoundError):  # a writer's temporary file, gone again
+            with contextlib.suppress(FileNotFoundError):  # a temporary file of a writer
                 with (table.directory / name).open("rb") as content:
                     self._client.put_object(Bucket=self._bucket, Key=f"{table.prefix}/{name}", Body=content)
                 table.copied[name] = found[name]
@@ -106,13 +108,13 @@ class Mirror:
 
 
 def _stable_name(directory: Path) -> str:
-    """A readable name that only this directory has."""
+    """Returns a readable name that is unique to the directory."""
     readable = re.sub(r"[^A-Za-z0-9._-]", "-", directory.name)
     return f"{readable}-{hashlib.sha256(os.fsencode(directory)).hexdigest()[:12]}"
 
 
 def _files(directory: Path) -> dict[str, Stamp]:
-    """All regular files, listed with the log first. Links could lead outside the table: they are left out."""
+    """Lists all regular files, those of the log first. Skips links, which could lead outside the table."""
     log = directory / LOG
     commits = {} if log.is_symlink() else dict(_walk(log, f"{LOG}/"))
     return commits | dict(_walk(directory, "", without=LOG))
@@ -124,7 +126,7 @@ def _walk(directory: Path, prefix: str, without: str | None = None) -> Iterator[
     except FileNotFoundError:
         return
     for entry in entries:
-        # Writers keep checksums and unfinished files under names that begin with a dot; a partition's may do so too.
+        # Names with a leading dot are checksums and unfinished files, unless they are partition directories (with `=`).
         if (entry.name.startswith(".") and "=" not in entry.name) or entry.name == without:
             continue
         if entry.is_dir(follow_symlinks=False):
@@ -136,7 +138,7 @@ def _walk(directory: Path, prefix: str, without: str | None = None) -> Iterator[
 
 
 def _data_first(name: str) -> tuple[int, str]:
-    """The order of copying: data, sidecars, commits by version, checkpoints, the hint to the last of them."""
+    """Sort key for copying: data, sidecars, commits by version, checkpoints, then `_last_checkpoint`."""
     if not name.startswith(f"{LOG}/"):
         return 0, name
     if name == f"{LOG}/_last_checkpoint":

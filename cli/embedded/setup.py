@@ -1,7 +1,7 @@
-"""What the functions need in the embedded AWS: a catalog, an index, a bucket, and two identities with few rights.
+"""Creates the resources of the functions in the embedded AWS: catalog, index, bucket and two identities.
 
-The functions run as `sluice-functions`, which reads the catalog and the index, may assume `sluice-storage`, and no
-more; only that role reads the bucket. So what works here works with the same rights in a real account.
+The functions run as `sluice-functions`, which can only read the catalog and the index and assume `sluice-storage`. Only
+that role reads the bucket. The permissions match those of a deployed stack.
 """
 
 import contextlib
@@ -31,13 +31,12 @@ NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
 def set_up(aws: EmbeddedAws) -> dict[str, str]:
-    """Create what is not there yet, and return the environment in which the functions run."""
+    """Creates missing resources and returns the environment variables of the functions."""
     catalog_admin(aws).create_catalog()
     _create_index(aws)
     s3 = s3_client(aws)
-    with contextlib.suppress(
-        s3.exceptions.BucketAlreadyOwnedByYou
-    ):  # kept objects outlive a crash, other state may not
+    # After a crash, kept objects may exist without the rest of the state.
+    with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket=DATA_BUCKET)
     iam = cast("IAMClient", _client(aws, "iam"))
     access_key_id, secret_access_key = _functions_user(iam, aws.region)
@@ -46,7 +45,7 @@ def set_up(aws: EmbeddedAws) -> dict[str, str]:
 
 
 def owner_environment(aws: EmbeddedAws) -> dict[str, str]:
-    """The environment in which the admin commands work on a running embedded AWS."""
+    """Returns the environment variables with which admin commands use a running embedded AWS."""
     return _environment(aws, aws.access_key_id, aws.secret_access_key)
 
 
@@ -59,7 +58,7 @@ def s3_client(aws: EmbeddedAws) -> "S3Client":
 
 
 def forget_other_accounts() -> None:
-    """Take the user's own AWS settings out of this process, and a proxy's: they would disturb the embedded AWS."""
+    """Removes the user's AWS settings and bypasses proxies in this process, so it uses only the embedded AWS."""
     for name in [name for name in os.environ if name.startswith("AWS_")]:
         del os.environ[name]
     os.environ |= {
@@ -102,7 +101,7 @@ def _client(aws: EmbeddedAws, service: str, **arguments: Any) -> object:
 
 
 def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
-    """The user with a new access key. Kept state has a user already, with keys whose secrets nobody knows."""
+    """Returns a new access key of the user. Replaces the keys in kept state, whose secrets are unknown."""
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_user(UserName=FUNCTIONS_USER)
     tables = [f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table/{name}" for name in (CATALOG_TABLE, INDEX_TABLE)]
@@ -118,7 +117,7 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
 
 
 def _storage_role(iam: "IAMClient") -> None:
-    # The functions, and the owner, who looks for what is wrong with a table by `sluice doctor`.
+    # The functions, and the owner, who runs `sluice doctor`.
     principal = {"AWS": [_arn("user", FUNCTIONS_USER), f"arn:aws:iam::{ACCOUNT_ID}:root"]}
     trust = _policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal})
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):

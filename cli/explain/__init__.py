@@ -1,1 +1,1 @@
-"""`sluice explain`: what becomes of a table's files when a query asks for some of them."""
+"""`sluice explain`: shows which files of a table a query lists, and why."""

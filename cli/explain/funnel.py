@@ -12,10 +12,11 @@ from itertools import compress, repeat
 
 from cli.explain.columns import AskedColumns
 from cli.explain.index import IndexUse
-from core.delta.snapshot import FileBatch, Snapshot
+from core.delta.log.batch import FileBatch
+from core.delta.snapshot import Snapshot
 from core.pruning.columns import Columns
 from core.pruning.compiler import Note
-from core.pruning.files import BY_PARTITION, EVERY, SOME, row_count
+from core.pruning.files import ALL_MATCH, MAY_MATCH, PRUNED_BY_PARTITION, row_count
 from core.pruning.predicate import IS_UNDECIDED, Predicate
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
@@ -24,10 +25,10 @@ from core.sharing.selection import Selection
 class Fate(IntEnum):
     """The verdicts of a predicate, and two more: a file is not looked at, or kept for want of knowledge."""
 
-    LEFT_OUT_BY_PARTITION = BY_PARTITION
+    LEFT_OUT_BY_PARTITION = PRUNED_BY_PARTITION
     LEFT_OUT_BY_STATISTICS = 0
-    EVERY_ROW_MATCHES = SOME | EVERY
-    SOME_ROW_MAY_MATCH = SOME
+    EVERY_ROW_MATCHES = MAY_MATCH | ALL_MATCH
+    SOME_ROW_MAY_MATCH = MAY_MATCH
     LEFT_OUT_UNREAD = 16
     """In a chunk of the index in which no file can match."""
     UNKNOWN = 8

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from core.delta.snapshot import Snapshot
-from core.index.checkpoint import IndexedCheckpoint
-from core.index.reader import TableIndexes
-from core.index.root import ChunkInfo
-from core.index.store import IndexStore
+from core.index.layout.root import ChunkInfo
+from core.index.read.indexes import StoredIndexes
+from core.index.read.store import IndexStore
+from core.index.read.table_index import StoredIndex
 from core.pruning.predicate import Predicate
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
@@ -47,7 +47,7 @@ class IndexUse:
 
 @dataclass(slots=True)
 class Watch:
-    """How long each stage takes by itself: one that is within another does not count for both."""
+    """Measures the time of each stage, without the stages nested in it."""
 
     now: Callable[[], float] = time.perf_counter
     seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
@@ -72,7 +72,7 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class WatchedCheckpoint(IndexedCheckpoint):
+class WatchedCheckpoint(StoredIndex):
     watch: Watch
 
     def chunks(self, predicate: Predicate | None = None) -> list[ChunkInfo]:
@@ -93,7 +93,7 @@ class WatchedIndexes:
 
     def __init__(self, store: IndexStore, watch: Watch) -> None:
         self._store = store
-        self._indexes = TableIndexes(store)
+        self._indexes = StoredIndexes(store)
         self._watch = watch
         self._found: WatchedCheckpoint | None = None
         self._failed = False
@@ -118,7 +118,7 @@ class WatchedIndexes:
     def use(self, snapshot: Snapshot, selection: Selection) -> IndexUse | None:
         """Does what a query does, up to its lines. None if it does without the index."""
         index, traffic = self._found, self._store.traffic
-        if index is None or index.build not in snapshot.origin:
+        if index is None or index.build not in snapshot.checkpoint_id:
             return None
         with self._watch.on(Stage.FILES):
             deque(selection.kept(snapshot.batches(selection.predicate), Observed()), maxlen=0)

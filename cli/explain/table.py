@@ -1,16 +1,16 @@
-"""Opens a table as the server does, with the credentials of the command's caller, and explains a query of it."""
+"""Opens a table like the server, with the caller's credentials, and explains a query."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
-from cli.account import Account
+from cli.common.account import Account
+from cli.common.reading import reading
 from cli.explain.funnel import Funnel, follow
 from cli.explain.index import Stage, Watch, WatchedIndexes
-from cli.reading import reading
-from core.api.query import QueryRequest
+from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
-from core.index.store import IndexStore
+from core.index.read.store import IndexStore
 from core.sharing.selection import Selection
 from core.sharing.tables import SharedTables, require_urls
 

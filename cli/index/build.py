@@ -11,34 +11,27 @@ from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from botocore.exceptions import ClientError
 
-from cli.account import Account, environment_restored
-from cli.errors import CommandError
-from cli.index.progress import Report, reported
-from cli.reading import reading
+from cli.common.account import Account, environment_restored
+from cli.common.errors import CommandError
+from cli.common.reading import reading
+from cli.index.progress import reported
 from core.catalog.model import Table
-from core.index.columns import INDEXED_COLUMNS
-from core.index.rows import NotIndexableError
-from core.index.store import IndexStore
-from core.index.writer import IndexWriter, WriteFailedError
+from core.index.layout.rows import NotIndexableError
+from core.index.read.store import IndexStore
+from core.index.write.writer import IndexWriter, WriteFailedError
 from core.storage.location import S3Location
-from pipeline.indexing import Indexer, Outcome
-from pipeline.java import NoJavaError
-from pipeline.small import IndexTable
+from pipeline.build_options import BuildOptions
+from pipeline.indexing import Indexer, Outcome, Progress
+from pipeline.local_build import IndexTable
+from pipeline.spark.java import NoJavaError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
-OF_SPARK = frozenset({"pyspark", "py4j", "pyarrow", "pandas", "numpy"})
+# The modules that the extra `pipeline` installs.
+EXTRA_MODULES = frozenset({"pyspark", "py4j"})
 QUIET = {"spark.log.level": "ERROR"}
-
-
-@dataclass(frozen=True, slots=True)
-class BuildOptions:
-    full: bool = False
-    footers: bool = True
-    write_rate: float | None = None
-    columns: int = INDEXED_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,21 +112,24 @@ def _build(indexer: Indexer, table: Table, seen: set[str], *, full: bool) -> Res
     except NotIndexableError:
         return Failure(table.full_name, "What its log says of a single file is larger than DynamoDB takes.")
     except ModuleNotFoundError as missing:
-        if missing.name is None or missing.name.partition(".")[0] not in OF_SPARK:
+        if missing.name is None or missing.name.partition(".")[0] not in EXTRA_MODULES:
             raise
-        needed = "a table of so many files, or without statistics, needs the extra `pipeline` (sluice[pipeline])"
-        return Failure(table.full_name, f"{missing.name} is not installed: {needed}.")
+        return Failure(
+            table.full_name,
+            f"{missing.name} is not installed. Large tables and tables without statistics are indexed with Spark: "
+            "install sluice-sharing[pipeline].",
+        )
 
 
 @contextlib.contextmanager
-def _local_spark() -> Iterator["Callable[[Report], SparkSession]"]:
+def _local_spark() -> Iterator["Callable[[Progress], SparkSession]"]:
     """Spark on this machine, started when it is first asked for."""
     session: SparkSession | None = None
 
-    def start(report: Report) -> "SparkSession":
+    def start(report: Progress) -> "SparkSession":
         nonlocal session
         if session is None:
-            from pipeline.session import local_session
+            from pipeline.spark.session import local_session
 
             report("starting Spark", 0, None)
             session = local_session(settings=QUIET)

@@ -1,4 +1,4 @@
-"""What is known of each table's index, beside what its log says now."""
+"""Compares the index of each table with its log."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -6,18 +6,18 @@ from typing import Any
 
 from rich.filesize import decimal
 
-from cli.account import Account
-from cli.documents import timestamp
-from cli.errors import CommandError
+from cli.common.account import Account
+from cli.common.documents import timestamp
+from cli.common.errors import CommandError
+from cli.common.reading import reading
 from cli.index.build import index_table, index_table_found
-from cli.reading import reading
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
-from core.index.items import table_of
-from core.index.store import Head
+from core.index.layout.head import Head
+from core.index.layout.items import table_of
 from core.sharing.tables import SharedTables
 from core.storage.location import S3Location
-from pipeline.small import IndexTable
+from pipeline.local_build import IndexTable
 
 COLUMNS = {
     "table": "TABLE",
@@ -42,7 +42,7 @@ class IndexStatus:
 
     @property
     def lag(self) -> int | None:
-        """In commits. Less than none: the table was made anew since, and its index is of no use."""
+        """Commits since the index. Negative if the table was recreated, which makes the index useless."""
         return None if self.head is None or self.log_version is None else self.log_version - self.head.version
 
     def document(self) -> dict[str, Any]:
@@ -102,5 +102,5 @@ def _status(indexes: IndexTable, shared: SharedTables, table: Table) -> IndexSta
 
 
 def duration(seconds: float) -> str:
-    """In the largest unit that it has two of."""
+    """Formats a duration in the largest unit of which it has at least two."""
     return next(f"{int(seconds // size)} {unit}" for unit, size in UNITS.items() if seconds >= 2 * size or unit == "s")

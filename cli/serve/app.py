@@ -1,6 +1,6 @@
-"""The front: an ASGI application that makes one call of a function out of each HTTP request.
+"""An ASGI application that invokes a function for each HTTP request.
 
-Functions are plain blocking Python, as in Lambda, so each call has a thread of its own.
+Functions block, as in Lambda, so each invocation runs in its own thread.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from cli.serve.routes import Route, Routes
 from core.api.response import error_response
 from core.errors import SharingError
 
-# API Gateway's limit of a REST API.
+# The limit of API Gateway for a REST API.
 MAX_BODY_BYTES = 10 * 1024 * 1024
 
 LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], object], Mapping[str, Any]]
@@ -35,17 +35,17 @@ class BodyTooLargeError(SharingError):
 
 
 class FunctionFailedError(SharingError):
-    """A function that let an exception out, or answered what is no answer: API Gateway's 502."""
+    """A function raised an exception or returned an invalid response. API Gateway answers 502."""
 
     status: ClassVar[int] = 502
 
 
 class ClientLeftError(Exception):
-    """The connection was closed before the request had arrived."""
+    """The client closed the connection before the request was complete."""
 
 
 def import_functions(routes: Iterable[Route]) -> dict[str, LambdaHandler]:
-    """By their names in the template. A handler may read the environment when it is imported."""
+    """Imports the handlers by their names in the template. A handler may read the environment at import."""
     functions = {}
     for name in {route.function.handler for route in routes}:
         module, _, attribute = name.rpartition(".")
@@ -116,7 +116,7 @@ async def _body(request: HttpRequest, receive: Receive) -> bytes:
         body += message.get("body", b"")
         more = message.get("more_body", False) and len(body) <= MAX_BODY_BYTES
     if max(announced, len(body)) > MAX_BODY_BYTES:
-        raise BodyTooLargeError(f"A request's body may have at most {MAX_BODY_BYTES} bytes.")
+        raise BodyTooLargeError(f"The request body may have at most {MAX_BODY_BYTES} bytes.")
     return bytes(body)
 
 
@@ -124,7 +124,7 @@ async def _send(answer: HttpAnswer, request: HttpRequest, send: Send) -> None:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
     headers.append((b"x-amzn-requestid", request.request_id.encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    # To HEAD the headers say what GET would answer, and no body follows.
+    # A response to HEAD has the headers of GET and no body.
     await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else answer.body})
 
 

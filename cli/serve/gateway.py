@@ -1,8 +1,8 @@
-"""What API Gateway does between HTTP and a function: the REST proxy event (payload 1.0), and the way back.
+"""Translates between HTTP and functions like API Gateway, with REST proxy events (payload 1.0).
 
-Everything is as a REST API sends it: paths keep their percent-encoding and lose the stage before them, query
-parameters are decoded, both they and headers come once with the last value and once with all, and bodies are in
-base64 because every media type counts as binary.
+Events match those of a REST API: the path keeps its percent-encoding and has no stage, query parameters are decoded,
+parameters and headers appear with their last value and with all values, and bodies are base64 because every media type
+counts as binary.
 """
 
 import base64
@@ -42,7 +42,7 @@ class HttpAnswer:
 
     @classmethod
     def of(cls, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> "HttpAnswer":
-        """With the body's true length, whatever the function said of it."""
+        """Sets Content-Length to the actual length of the body."""
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         return cls(status, (*kept, ("Content-Length", str(len(body)))), body)
 
@@ -107,11 +107,11 @@ def _all_values(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
 
 
 def _last_values(values: Mapping[str, list[str]]) -> dict[str, str] | None:
-    return {name: all_of_it[-1] for name, all_of_it in values.items()} or None
+    return {name: every[-1] for name, every in values.items()} or None
 
 
 def http_answer(result: Mapping[str, Any]) -> HttpAnswer:
-    """What API Gateway makes of a function's result. `multiValueHeaders` win over `headers`."""
+    """Returns the HTTP response for a function's result. `multiValueHeaders` override `headers`."""
     single: dict[str, object] = result.get("headers") or {}
     multiple: dict[str, list[object]] = result.get("multiValueHeaders") or {}
     headers = {name: [value] for name, value in single.items()} | multiple

@@ -1,7 +1,7 @@
-"""The routes of `infra/template.yaml`, the one list of them, and which of them a request means.
+"""Matches requests to the routes of `infra/template.yaml`.
 
-Paths are matched segment by segment while still percent-encoded, as a REST API does: a `%2F` stays inside its
-segment. The endpoint's prefix, the stage's name on AWS, stands before them and belongs to none.
+Like a REST API, matches percent-encoded paths segment by segment: a `%2F` stays inside its segment. The prefix of the
+endpoint, which is the stage on AWS, comes before each path and is not part of a route.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +22,7 @@ ANY = "ANY"
 class Function:
     name: str
     handler: str
-    """As Lambda names it: `handlers.list_shares.lambda_handler`."""
+    """The handler setting in Lambda, such as `handlers.list_shares.lambda_handler`."""
     memory_mb: int
     timeout_seconds: int
 
@@ -30,13 +30,13 @@ class Function:
 @dataclass(frozen=True, slots=True)
 class Route:
     method: str
-    """`ANY` stands for all of them."""
+    """An HTTP method, or `ANY`."""
     resource: str
-    """The path with its variables: `/shares/{share}`. A last `{proxy+}` takes all segments that are left."""
+    """A path with variables, such as `/shares/{share}`. A final `{proxy+}` matches all remaining segments."""
     function: Function
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The path's variables, still encoded, or None if this is another route's path."""
+        """Returns the encoded variables of a path, or None if it does not match."""
         pattern, segments = self.resource.split("/"), path.split("/")
         if _is_greedy(pattern[-1]):
             last = len(pattern) - 1
@@ -69,7 +69,7 @@ class Routes:
         return iter(self._routes)
 
     def match(self, method: str, path: str) -> Match:
-        """The first route that has both path and method. Outside of the prefix there is none."""
+        """Returns the first route that matches path and method. Paths outside the prefix match none."""
         if f"{path}/".startswith(f"{self._prefix}/"):
             inside = path[len(self._prefix) :] or "/"
             for route in self._routes:
@@ -80,7 +80,7 @@ class Routes:
 
 
 def read_routes(template: Path = TEMPLATE, *, prefix: str = PREFIX) -> Routes:
-    """The routes of a SAM template, behind a prefix."""
+    """Returns the routes of a SAM template, behind a prefix."""
     document = read_template(template)
     defaults = document["Globals"]["Function"]
     return Routes(
@@ -100,13 +100,13 @@ def read_routes(template: Path = TEMPLATE, *, prefix: str = PREFIX) -> Routes:
 
 
 def read_template(template: Path = TEMPLATE) -> dict[str, Any]:
-    """A CloudFormation template, its short forms (`!Ref x`) in their long ones (`{"Ref": "x"}`)."""
+    """Reads a CloudFormation template and expands short forms: `!Ref x` becomes `{"Ref": "x"}`."""
     document: dict[str, Any] = yaml.load(template.read_text(), Loader=_TemplateLoader)  # noqa: S506 - a safe loader
     return document
 
 
 def _precedence(route: Route) -> tuple[list[int], bool]:
-    """As API Gateway's: exact segments first, then variables, then greedy ones; a method before ANY."""
+    """Sort key in the order of API Gateway: exact segments, variables, greedy variables; a method before ANY."""
     segments = route.resource.split("/")
     return [_is_variable(segment) + _is_greedy(segment) for segment in segments], route.method == ANY
 

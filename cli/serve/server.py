@@ -1,4 +1,4 @@
-"""The HTTP server: uvicorn in a thread of its own, on a socket that is bound before all else is started."""
+"""The HTTP server: uvicorn in its own thread, on a socket that is bound before anything else starts."""
 
 import contextlib
 import errno
@@ -8,25 +8,25 @@ from collections.abc import Iterator
 
 import uvicorn
 
-from cli.errors import CommandError
+from cli.common.errors import CommandError
 from cli.serve.app import Front
 
 START_SECONDS = 10.0
-# Longer than common clients and load balancers keep a connection, so that it is they who close it.
+# Longer than common clients and load balancers keep an idle connection, so they close it first.
 KEEP_ALIVE_SECONDS = 75
 STOP_SECONDS = 5
 BACKLOG = 512
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that owns the port. Port 0 takes any free one."""
+    """Returns a listening socket on the port. Port 0 picks a free one."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only where TCP is named: with it, an answer takes 40 ms longer.
+    # asyncio disables Nagle's algorithm only if the protocol is TCP explicitly. With it, a response takes 40 ms longer.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         bound.bind((host, port))
-        # SO_REUSEADDR lets two idle sockets have one port: only listening makes it ours.
+        # With SO_REUSEADDR, two sockets can bind one port. Only listening reserves it.
         bound.listen(BACKLOG)
     except (OSError, OverflowError) as error:
         bound.close()
@@ -37,16 +37,16 @@ def bind(host: str, port: int) -> socket.socket:
 def _reason(error: Exception, host: str, port: int) -> str:
     match getattr(error, "errno", None):
         case errno.EADDRINUSE:
-            return f"Port {port} on {host} is already in use; choose another with --port."
+            return f"Port {port} on {host} is already in use. Choose another with --port."
         case errno.EACCES:
-            return f"Port {port} on {host} is not open to this user; choose one above 1023 with --port."
+            return f"Port {port} on {host} requires root privileges. Choose a port above 1023 with --port."
         case _:
             return f"The server cannot listen on {host}, port {port}: {error}."
 
 
 @contextlib.contextmanager
 def serving(front: Front, bound: socket.socket) -> Iterator[None]:
-    """Accepts requests inside the block. At its end, requests under way have a few seconds to finish."""
+    """Accepts requests inside the block. At the end, running requests have a few seconds to finish."""
     server = _Server(
         uvicorn.Config(
             front,

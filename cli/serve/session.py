@@ -1,7 +1,7 @@
-"""Everything that `sluice serve` starts, as one context manager: what it started has ended when the block is left.
+"""Starts everything that `sluice serve` needs, as one context manager that stops all of it at the end.
 
-The port is taken first, so that a command that cannot have it starts nothing. The functions are imported last, into a
-process whose environment is by then what Lambda's would be.
+Reserves the port first, so nothing starts if the port is in use. Imports the functions last, when the environment
+variables of the process match those in Lambda.
 """
 
 import contextlib
@@ -19,18 +19,18 @@ from typing import TypeAlias
 
 from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
-from cli.account import Account, environment_restored
-from cli.apply import apply_file
-from cli.documents import profile_document
+from cli.apply.plan import apply_file
+from cli.apply.shares_file import SharesFile
+from cli.common.account import Account, environment_restored
+from cli.common.documents import profile_document
+from cli.common.errors import CommandError
+from cli.common.private_file import write_private
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 from cli.embedded.mirror import Mirror
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, forget_other_accounts, s3_client, set_up
-from cli.errors import CommandError
-from cli.private_file import write_private
 from cli.serve.app import AccessLog, Front, import_functions
 from cli.serve.routes import PREFIX, read_routes
 from cli.serve.server import bind, serving
-from cli.shares_file import SharesFile
 from core.catalog.admin import CatalogAdmin
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.catalog.model import Token
@@ -39,11 +39,11 @@ from core.sharing.services import process_services
 from core.storage.location import S3Location
 
 RECIPIENT = "local"
-# In a real catalog, a token that a killed command could not revoke must not live long.
+# Limits the lifetime of a token in a real catalog that a killed command cannot revoke.
 TOKEN_SECONDS = 86_400
 EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
-# Half a second of import, which a function leaves to its first SQL hint: a server has the time before it.
+# Takes 0.5 s to import. Functions import it at the first SQL hint; a server can do so at the start.
 SQL_PARSER = "core.pruning.parsing.spark_sql"
 
 Progress: TypeAlias = Callable[[str], None]
@@ -57,9 +57,9 @@ class ServeOptions:
     port: int = 0
     prefix: str = PREFIX
     account: Account | None = None
-    """The AWS account to serve; None starts an embedded AWS."""
+    """The AWS account to serve. None starts an embedded AWS."""
     data: Path | None = None
-    """Where the embedded AWS keeps its state; None forgets it at the end."""
+    """The folder for the state of the embedded AWS. None discards the state at the end."""
     log_level: str = "WARNING"
     access_log: AccessLog | None = None
 
@@ -71,7 +71,7 @@ class RunningServer:
     token: str = field(repr=False)
     admin: CatalogAdmin
     aws: EmbeddedAws | None
-    """None when the account is the environment's."""
+    """None if the server uses the account of the environment."""
 
     def check_running(self) -> None:
         if self.aws:
@@ -80,7 +80,7 @@ class RunningServer:
 
 @contextlib.contextmanager
 def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[RunningServer]:
-    """Serves inside the block. `on_progress` hears what is being done while it starts."""
+    """Serves inside the block. Calls `on_progress` with each step of the start."""
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(bind(options.host, options.port))
         stack.enter_context(environment_restored())
@@ -94,7 +94,7 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
         token, secret = stack.enter_context(_token_of_local_recipient(admin, lifetime))
         on_progress("Starting the functions")
         routes = read_routes(prefix=options.prefix)
-        process_services.cache_clear()  # an earlier server of this process had another environment
+        process_services.cache_clear()  # an earlier server of this process may have had another environment
         functions = import_functions(routes)
         _log_to_stderr(options.log_level)
         threads = _threads(stack)
@@ -136,8 +136,8 @@ def _refuse_other_buckets(shares: SharesFile) -> None:
     for table in tables:
         if table.directory is None and S3Location.parse(table.location).bucket != DATA_BUCKET:
             raise CommandError(
-                f"{table.location} is not in the embedded AWS: use --aws env for the tables of your account, "
-                "or give the path of a local directory."
+                f"{table.location} is not in the embedded AWS. Use --aws env for the tables of your account, "
+                "or the path of a local directory."
             )
 
 
@@ -153,7 +153,7 @@ def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
 
 @contextlib.contextmanager
 def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Iterator[tuple[Token, str]]:
-    """A token that reads every share there is, and that is revoked at the end."""
+    """Issues a token for every share and revokes it at the end."""
     try:
         admin.recipient(RECIPIENT)
     except EntryNotFoundError:
@@ -164,16 +164,16 @@ def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Ite
     try:
         yield token, secret
     finally:
-        # If it fails, the token still expires; a command that is ending has nothing better to do about it.
+        # If this fails, the token still expires.
         with contextlib.suppress(CatalogError, BotoCoreError, ClientError):
             admin.revoke_token(RECIPIENT, token.id)
 
 
 def _log_to_stderr(level: str) -> None:
-    """Lambda reads a function's log from stdout; here that is for what the command prints."""
+    """Moves the logs of the functions from stdout, where Lambda reads them, to stderr."""
     functions = logging.getLogger(SERVICE)
     functions.setLevel(level)
-    functions.propagate = False  # else the command's own log would repeat each line
+    functions.propagate = False  # otherwise the root logger would repeat each line
     for handler in functions.handlers:
         if isinstance(handler, logging.StreamHandler):
             handler.setStream(sys.stderr)
@@ -186,7 +186,7 @@ def _threads(stack: contextlib.ExitStack) -> ThreadPoolExecutor:
 
 
 def _reachable(bound: socket.socket) -> str:
-    """Where a client on this machine finds the server: one that listens everywhere has no address of its own."""
+    """Returns an address for local clients. A wildcard address such as 0.0.0.0 becomes a loopback address."""
     host, port = bound.getsockname()[:2]
     host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)  # noqa: S104
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""`sluice serve` as a person meets it: options and the YAML's settings in, endpoint and profile out, until Ctrl-C."""
+"""Runs `sluice serve` in a terminal: prints the endpoint and the profile, and serves until Ctrl-C."""
 
 import logging
 import re
@@ -9,21 +9,21 @@ from pathlib import Path
 
 from rich.text import Text
 
-from cli.account import Account
+from cli.apply.shares_file import SharesFile
+from cli.common.account import Account
+from cli.common.errors import CommandError
+from cli.common.output import Output, console
+from cli.common.private_file import write_private
+from cli.common.signals import until_stopped
 from cli.embedded.setup import owner_environment
-from cli.errors import CommandError
-from cli.output import Output, console
-from cli.private_file import write_private
 from cli.serve.gateway import HttpAnswer, HttpRequest
 from cli.serve.routes import PREFIX
 from cli.serve.session import RunningServer, ServeOptions, running_server
-from cli.shares_file import SharesFile
-from cli.signals import until_stopped
 from core.catalog.admin import CatalogAdmin
 
-# What would lead the commands past the embedded AWS.
+# Variables that would override the embedded AWS in admin commands.
 FOREIGN_VARIABLES = ("AWS_PROFILE", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL_DYNAMODB")
-HEEDED = ("host", "port", "endpoint")
+SUPPORTED_SETTINGS = ("host", "port", "endpoint")
 SNIPPET = """
     import delta_sharing
     delta_sharing.SharingClient("{profile}").list_all_tables()
@@ -53,29 +53,29 @@ def is_loopback(host: str) -> bool:
 
 
 def prefix_of(shares: SharesFile | None) -> str:
-    """Where the reference server's file puts the endpoint; `/` stands for no prefix at all."""
+    """Returns the `endpoint` of the reference server's file. `/` means no prefix."""
     if shares is None or shares.endpoint is None:
         return PREFIX
     prefix = shares.endpoint.rstrip("/")
     if not re.fullmatch(r"(/[\w.~-]+)*", prefix, re.ASCII):
-        raise CommandError(f"'{shares.endpoint}' cannot be the endpoint's path: write it as {PREFIX}.")
+        raise CommandError(f"'{shares.endpoint}' is not a valid endpoint path. Expected a path such as {PREFIX}.")
     return prefix
 
 
 def print_access(request: HttpRequest, answer: HttpAnswer, seconds: float) -> None:
-    """Neither headers nor the query: a token could be in them."""
+    """Prints no headers and no query, which could contain a token."""
     line = f"{request.method} {request.path} {answer.status} {len(answer.body)} B {seconds * 1000:.0f} ms"
     sys.stderr.write(line + "\n")
 
 
 def _notes(shares: SharesFile | None, account: Account | None, host: str) -> list[str]:
     notes = []
-    if shares and (warning := shares.warning(heeded=HEEDED)):
+    if shares and (warning := shares.warning(supported=SUPPORTED_SETTINGS)):
         notes.append(warning)
     if account is None and not is_loopback(host):
-        notes.append(f"Others may connect to {host}, but signed URLs point to the embedded AWS on 127.0.0.1.")
+        notes.append(f"Other machines can connect to {host}, but signed URLs point to the embedded AWS on 127.0.0.1.")
     if account and not account.settings.storage_role_arn:
-        notes.append("SLUICE_STORAGE_ROLE_ARN is not set: only tables with a role of their own can be read.")
+        notes.append("SLUICE_STORAGE_ROLE_ARN is not set. Only tables with their own role can be read.")
     return notes
 
 

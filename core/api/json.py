@@ -1,7 +1,7 @@
-"""JSON as every client can read it: one line, and only ASCII.
+"""JSON that every client can read: one line, ASCII only.
 
-The Python client splits an answer with `str.splitlines`, which also breaks at U+0085, U+2028 and others: escaping all
-that is not ASCII keeps a line a line.
+The Python client splits an answer with `str.splitlines`, which also breaks lines at U+0085, U+2028 and others. Escaping
+every character beyond ASCII keeps each object on one line.
 """
 
 import json
@@ -19,6 +19,6 @@ def dump_line(value: Any) -> bytes:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
         if line.isascii():
             return line
-    except TypeError:  # integers beyond 64 bits and lone surrogates: rare, and the standard library takes them
+    except TypeError:  # integers beyond 64 bits and lone surrogates: rare, and only the standard library writes them
         pass
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"

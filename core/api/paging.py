@@ -1,46 +1,18 @@
-"""Pages of a listing and the tokens that lead from one to the next.
+"""Pages of a listing, and the page tokens that link them.
 
-A page token is the key of the last entry returned; its scope is the listing (kind, recipient, share, schema). A key,
-not an offset, keeps pages right while entries come and go.
+A page token holds the key of the last entry returned and is bound to the listing (kind, recipient, share, schema).
+Because it holds a key instead of an offset, pages stay correct while entries are added and removed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from core.api.request import Request
+from core.api.requests.listing import ListRequest
 from core.api.tokens import PAGE_LIFETIME_SECONDS, ExpiredTokenError, InvalidTokenError, Scope, SignedTokens
 from core.errors import InvalidParameterError
 
 T = TypeVar("T")
-
-MAX_RESULTS = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Page:
-    """What a request asks for. It is checked when it is used, not before: authentication comes first."""
-
-    request: Request
-
-    @property
-    def max_results(self) -> int:
-        number = self.request.number("maxResults")
-        if number is None:
-            return MAX_RESULTS
-        if not 0 <= number <= MAX_RESULTS:
-            raise InvalidParameterError(
-                f"Acceptable values of 'maxResults' are 0 to {MAX_RESULTS}, inclusive. (Default: {MAX_RESULTS})"
-            )
-        return number
-
-    @property
-    def token(self) -> str | None:
-        return self.request.query.get("pageToken")
-
-    def check(self) -> None:
-        """A bad `maxResults` is told before a share is looked for, a bad token only after."""
-        _ = self.max_results
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,19 +20,19 @@ class Listing(Generic[T]):
     items: tuple[T, ...]
     next_page_token: str | None
     recipient: str
-    """Who asked, for the log."""
+    """Name of the recipient, for the log."""
 
 
 class Cursor:
-    """Where a listing stands: it goes on after `position` with at most `limit` entries."""
+    """A page of a listing: at most `limit` entries, starting after the key `position`."""
 
-    def __init__(self, page: Page, scope: Scope, tokens: SignedTokens) -> None:
-        self.limit = page.max_results
+    def __init__(self, request: ListRequest, scope: Scope, tokens: SignedTokens) -> None:
+        self.limit = request.max_results
         self._scope, self._tokens = scope, tokens
-        self.position = "" if page.token is None else self._read(page.token)
+        self.position = "" if request.page_token is None else self._read(request.page_token)
 
     def next_page_token(self, ahead: Sequence[str]) -> str | None:
-        """`ahead`: the keys after the position, at least one more than the limit if there are so many."""
+        """Returns None on the last page. `ahead` holds the keys after the position, up to one more than the limit."""
         if len(ahead) <= self.limit:
             return None
         last = ahead[self.limit - 1] if self.limit else self.position

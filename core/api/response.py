@@ -1,6 +1,6 @@
-"""An answer: a status, headers and an iterator of bytes.
+"""A response: a status, headers and an iterator of bytes.
 
-A buffered front end joins the iterator, a streaming one passes it on; nothing in between holds a whole answer.
+A buffered front end joins the iterator and a streaming one passes it on. Nothing in between holds the whole response.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,7 +13,7 @@ from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedErro
 JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
 VERSION_HEADER = "Delta-Table-Version"
-# Lines leave in blocks of about this size: one per file would cost more in calls than in bytes.
+# Lines are sent in blocks of about this size, because one call per file costs more than the bytes do.
 BLOCK_BYTES = 64 * 1024
 
 
@@ -29,7 +29,7 @@ def json_response(document: Any, *, status: int = 200, headers: dict[str, str] |
 
 
 def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str]) -> Response:
-    """`lines` carry their own line ends."""
+    """`lines` must include their line endings."""
     return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines))
 
 
@@ -51,7 +51,7 @@ def error_response(error: SharingError, *, request_id: str = "") -> Response:
     headers: dict[str, str] = {}
     message = error.message
     if isinstance(error, UnauthenticatedError):
-        # RFC 6750: say why only to a caller who tried to authenticate.
+        # RFC 6750: include an error code only if the request had a token.
         detail = ', error="invalid_token"' if error.token_was_sent else ""
         headers["WWW-Authenticate"] = f'Bearer realm="delta-sharing"{detail}'
     elif isinstance(error, MethodNotAllowedError):

@@ -1,7 +1,8 @@
-"""The tokens of a table's answers: a page token leads to the next page, a refresh token to the same files anew.
+"""Page tokens and refresh tokens of a table.
 
-Both name the version that they are of, and by its tip the log that it is a version of. The texts and the order of the
-checks are the reference server's; to find a token of another table or query out as such, it says itself what it is for.
+A page token leads to the next page of a response; a refresh token returns the same files with new URLs. Both pin a
+version, and the log tip that identifies the log of that version. The texts and the order of the checks match the
+reference server. Tokens name their table and query, so that using one for another gets a specific error.
 """
 
 import hashlib
@@ -13,59 +14,59 @@ from core.api.tokens import PAGE_LIFETIME_SECONDS, ExpiredTokenError, InvalidTok
 from core.errors import InvalidParameterError
 
 REFRESH_LIFETIME_SECONDS = 3600
-# Counted from the first one: who is to see the latest version only must not hold on to an old one for ever.
+# Counted from the first token, so that recipients without history access cannot keep an old version for ever.
 REFRESHES_SECONDS = 24 * 3600
 REFRESH = "refresh"
 MAX_SHOWN = 100
 
 
 class SnapshotPage(NamedTuple):
-    """Where the files of a snapshot go on."""
+    """The position in the files of a snapshot where the next page starts."""
 
     version: int
-    origin: str
-    """From where the version was read, which their order depends on."""
+    checkpoint_id: str
+    """The checkpoint that the snapshot was read from. The order of the files depends on it."""
     tip: str
-    """The object that stands for the version in its log."""
+    """The log tip of the version."""
     place: int
     rows: int
 
 
 class RangePage(NamedTuple):
-    """Where the commits of a range go on: after the first so many files of `version`."""
+    """The position in a range of commits where the next page starts: after the first `files` files of `version`."""
 
     start: int
     end: int
     tip: str
-    """Of the end."""
+    """The log tip of the end version."""
     head: int
-    """The version whose metadata the answer begins with."""
+    """The version whose metadata the response starts with."""
     version: int
     files: int
 
 
 class Refresh(NamedTuple):
-    """An answer that may be asked for anew."""
+    """A response that can be requested again."""
 
     version: int
-    origin: str
+    checkpoint_id: str
     tip: str
     first_issued_at: int
-    """When the first token was issued, of those that each came with the answer to the one before."""
+    """When the first token of this chain of refreshes was issued, in seconds since 1970."""
 
 
 class PagedRequest(Protocol):
     @property
     def purpose(self) -> str:
-        """What its page tokens are for. If ever their fields change, this must too."""
+        """What its page tokens are for. Must change whenever the fields of the tokens change."""
 
     @property
     def checksum(self) -> str:
-        """Of all that must be asked for again with the next page."""
+        """A checksum of the parameters that must not change between pages."""
 
 
 def checksum(*fields: object) -> str:
-    """Long enough that nobody finds two queries with the same one: their pages may have other fields."""
+    """128 bits, so that nobody can find two queries with the same checksum."""
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:32]
 
 
@@ -79,7 +80,7 @@ class TableTokens:
         return self._issue(request.purpose, [request.checksum, *page], PAGE_LIFETIME_SECONDS)
 
     def read_page(self, request: PagedRequest, token: str) -> list[Any]:
-        """The fields of the page that was issued for this request."""
+        """The fields of a page token that was issued for this request."""
         query, *page = self._read(request.purpose, token, "page token", undecodable="Error decoding the page token")
         if query != request.checksum:
             raise InvalidParameterError(
@@ -88,10 +89,10 @@ class TableTokens:
             )
         return page
 
-    def issue_refresh(self, version: int, origin: str, tip: str, *, after: Refresh | None = None) -> str:
-        """`after`: what the answer was refreshed by itself."""
+    def issue_refresh(self, version: int, checkpoint_id: str, tip: str, *, after: Refresh | None = None) -> str:
+        """`after` is the refresh token that the current response was requested with."""
         now = int(self.tokens.now)
-        refresh = Refresh(version, origin, tip, after.first_issued_at if after else now)
+        refresh = Refresh(version, checkpoint_id, tip, after.first_issued_at if after else now)
         left = refresh.first_issued_at + REFRESHES_SECONDS - now
         return self._issue(REFRESH, [*refresh], min(REFRESH_LIFETIME_SECONDS, left))
 

@@ -1,4 +1,4 @@
-"""Points in time as requests spell them: ISO 8601, in UTC where no offset is given."""
+"""Timestamps in requests: ISO 8601, in UTC unless an offset is given."""
 
 from datetime import UTC, datetime
 
@@ -6,12 +6,12 @@ from core.errors import InvalidParameterError
 
 
 def parse_timestamp(text: str, *, field: str) -> int:
-    """Milliseconds since 1970. `field` is the parameter's name, for the message."""
+    """Returns milliseconds since 1970. `field` is the parameter's name for the error message."""
     try:
         moment = datetime.fromisoformat(text.strip())
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        # Whole milliseconds, rounded down also before 1970: float arithmetic would be off by one.
+        # Integer arithmetic rounds down even before 1970; floats would be off by one.
         since_1970 = moment - datetime(1970, 1, 1, tzinfo=UTC)
     except (ValueError, OverflowError):
         raise InvalidParameterError(f"Invalid {field}: expected ISO 8601, such as 2022-01-01T00:00:00Z.") from None

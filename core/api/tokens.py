@@ -1,7 +1,7 @@
-"""Tokens that a client gets only to hand them back: signed, bound to a scope, and good for a time.
+"""Opaque tokens that a client returns to the server: signed, bound to a scope, and valid for a limited time.
 
-What a token says can be read by anyone, but only changed by us: it is signed together with its *scope* (what it is for,
-and for whom), which it does not say itself, so it is of no use anywhere else.
+The content of a token is readable but cannot be changed. The signature also covers the *scope* (the purpose and the
+recipient), which the token does not contain, so a token is invalid in any other scope.
 """
 
 import base64
@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 Scope = tuple[str, ...]
 
 PAGE_LIFETIME_SECONDS = 3 * 24 * 3600
-# A new key signs only after every process that caches keys has had the time to learn of it.
+# A new key signs only after every process has had time to refresh its cached keys.
 SETTLING_SECONDS = 600
 
 _MAC_BYTES = 16
@@ -24,7 +24,7 @@ _HEADER_BYTES = _MAC_BYTES + _EXPIRY.size
 
 
 class InvalidTokenError(ValueError):
-    """It was not issued for this scope, or is not as it was issued."""
+    """The token was altered, or was not issued for this scope."""
 
 
 class ExpiredTokenError(ValueError):
@@ -39,10 +39,10 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class SignedTokens:
-    """Those that one request brings and takes along."""
+    """Issues and reads tokens at the time of one request."""
 
     keys: Sequence[SigningKey]
-    """The newest first; each of them is accepted."""
+    """Newest first. Tokens signed with any of them are accepted."""
     now: float
 
     def issue(self, scope: Scope, content: bytes, *, lifetime_seconds: int) -> str:
@@ -52,7 +52,7 @@ class SignedTokens:
         return _encode(_mac(key, scope, payload) + payload)
 
     def read(self, token: str, scope: Scope) -> bytes:
-        """The content of a token that was issued for this scope."""
+        """Returns the content of a token that was issued for this scope."""
         decoded = _decode(token)
         mac, payload = decoded[:_MAC_BYTES], decoded[_MAC_BYTES:]
         if not any(hmac.compare_digest(mac, _mac(key, scope, payload)) for key in self.keys):
@@ -64,7 +64,7 @@ class SignedTokens:
 
 
 def _mac(key: SigningKey, scope: Scope, payload: bytes) -> bytes:
-    # A JSON array shows where it ends, so no two pairs of scope and payload give the same message.
+    # A JSON array is self-delimiting, so different pairs of scope and payload never produce the same message.
     return hmac.digest(key.secret, json.dumps(scope).encode() + payload, "sha256")[:_MAC_BYTES]
 
 
@@ -77,7 +77,7 @@ def _decode(token: str) -> bytes:
         content = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise InvalidTokenError from None
-    # base64 has several spellings of the same bytes; only the one that was issued counts.
+    # base64 can encode the same bytes in several ways. Accept only the form that was issued.
     if len(content) < _HEADER_BYTES or _encode(content) != token:
         raise InvalidTokenError
     return content

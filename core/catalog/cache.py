@@ -1,7 +1,7 @@
-"""A small cache for catalog items, so that a warm function need not ask DynamoDB at each request.
+"""A small cache of catalog items, so that a warm function does not read DynamoDB for every request.
 
-An entry lives for a fixed time from when it was *read*, however often it is used: a revocation works within
-that time.
+An entry expires a fixed time after it was read from DynamoDB, however often it is used. A revocation takes effect
+within that time.
 """
 
 import threading
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class TtlCache(Generic[K, V]):
-    """Bounded: the entry that was used least recently goes first. Safe to use from several threads."""
+    """Evicts the least recently used entry when full. Thread-safe."""
 
     def __init__(self, max_entries: int) -> None:
         self._max_entries = max_entries
@@ -26,7 +26,7 @@ class TtlCache(Generic[K, V]):
             if entry is None:
                 return None
             value, read_at, seconds = entry
-            # A clock that was set back must not lengthen an entry's life.
+            # If the clock was set back, expire the entry instead of keeping it longer.
             if not 0 <= now - read_at < seconds:
                 del self._entries[key]
                 return None

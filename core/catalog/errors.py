@@ -1,11 +1,11 @@
-"""What can go wrong when the provider changes the catalog.
+"""Errors of changes to the catalog.
 
-These are for the provider's eyes (the command line), never for a recipient's: that family is `core.errors`.
+Only the provider sees them, on the command line. Errors for recipients are in `core.errors`.
 """
 
 
 class CatalogError(Exception):
-    """The message says what is wrong; nothing was changed."""
+    """The catalog was not changed. The message says why."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -13,24 +13,24 @@ class CatalogError(Exception):
 
 
 class InvalidEntryError(CatalogError):
-    """A name, an id or a value that the catalog does not take."""
+    """A name, an id or a value is invalid."""
 
 
 class EntryNotFoundError(CatalogError):
-    """The entry, or the one it belongs to, does not exist."""
+    """The entry or its parent does not exist."""
 
 
 class EntryExistsError(CatalogError):
-    """An id that belongs to something else already, or another id for an entry that has one."""
+    """The id belongs to another entry, or the entry already has another id."""
 
 
 class EntryInUseError(CatalogError):
-    """The entry still has others below it."""
+    """The entry still has children."""
 
 
 class ConflictError(CatalogError):
-    """Others kept changing the same entry at the same time."""
+    """Concurrent changes of the same entry kept winning."""
 
 
 class LimitError(CatalogError):
-    """More than the catalog holds in one entry."""
+    """The entry exceeds a limit of the catalog."""

@@ -1,16 +1,16 @@
-"""How the catalog lies in its one DynamoDB table, and items as the model's values.
+"""The layout of the catalog in its DynamoDB table, and the conversion between items and the model.
 
     pk              sk                        item
-    SHARES          <share>                   a share, with a revision that every change below it raises
+    SHARES          <share>                   a share; changes of its schemas and tables raise its revision
     SHARE#<share>   SCHEMA#<schema>           a schema
     SHARE#<share>   TABLE#<schema>/<table>    a table
-    TABLE_ID#<id>   #TABLE_ID                 which table has this id: no other may
-    RECIPIENTS      <recipient>               a recipient: its grants, its tokens, and a revision
-    TOKEN#<sha256>  #TOKEN                    what a request must know of the token's recipient
+    TABLE_ID#<id>   #TABLE_ID                 the table with this id; keeps ids unique
+    RECIPIENTS      <recipient>               a recipient with its grants and tokens, and a revision
+    TOKEN#<sha256>  #TOKEN                    the recipient of a token, with its grants
     KEYS            #KEYS                     the keys that sign page tokens
 
-`<…>` is `names.key` of a name. A token's item repeats its recipient's grants, so that one BatchGetItem of
-token, share and table answers whether a table may be read.
+`<…>` is `names.key` of a name. A token item repeats the grants of its recipient, so that one BatchGetItem of token,
+share and table decides whether a request may read the table.
 """
 
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from core.catalog import names
 from core.catalog.model import Grant, Recipient, Schema, Share, Table, Token
 
 Item = dict[str, Any]
-"""An item as plain Python values, `pk` and `sk` among them."""
+"""An item as plain Python values, including `pk` and `sk`."""
 
 SHARES = "SHARES"
 RECIPIENTS = "RECIPIENTS"
@@ -39,7 +39,7 @@ SIGNING_KEYS = Key("KEYS", "#KEYS")
 
 
 def table_description(table_name: str) -> Any:
-    """The arguments of `create_table`."""
+    """The arguments for `create_table`."""
     return {
         "TableName": table_name,
         "BillingMode": "PAY_PER_REQUEST",
@@ -56,12 +56,12 @@ def share_key(share: str) -> Key:
 
 
 def children(share: str) -> str:
-    """The partition of a share's schemas and tables."""
+    """The partition key of the schemas and tables of a share."""
     return f"SHARE#{names.key(share)}"
 
 
 def tables_of(schema: str) -> str:
-    """What the sort keys of a schema's tables begin with."""
+    """The prefix of the sort keys of a schema's tables."""
     return f"{TABLES}{names.key(schema)}/"
 
 

@@ -1,7 +1,7 @@
-"""What the catalog holds, as frozen values.
+"""The entries of the catalog, as frozen dataclasses.
 
-Ids are UUIDs made once, when an entry is first written. A grant names the share's id, so that a share that is
-removed and made again under the same name does not inherit the old one's readers.
+An entry gets its id (a UUID by default) when it is created. Grants refer to the id of a share, so a share that is
+removed and created again under the same name does not inherit the old grants.
 """
 
 from collections.abc import Mapping
@@ -39,13 +39,13 @@ class Table:
     history_shared: bool = False
     start_version: int = 0
     staleness_seconds: float = 0.0
-    """How old a cached version may be to be served without a look at the log; 0 looks at every request."""
+    """The maximum age of a cached version that is served without listing the log; 0 lists it for every request."""
     role_arn: str | None = None
     external_id: str | None = None
     region: str | None = None
-    """The bucket's region where it is not the server's own."""
+    """The region of the bucket, if it is not the server's."""
     kms_key_arn: str | None = None
-    """The key that encrypts its files, where readers of its directory must be allowed to use it."""
+    """The KMS key of the files, if recipients with directory access need permission to use it."""
 
     @property
     def full_name(self) -> str:
@@ -53,7 +53,7 @@ class Table:
 
     @property
     def directory_shared(self) -> bool:
-        """Whether recipients may read its directory. That shows the whole log, so all of its history must be shared."""
+        """Whether recipients may read the directory. It exposes the whole log, so all history must be shared."""
         return DIR_ACCESS in self.access_modes and self.history_shared and self.start_version == 0
 
 
@@ -65,7 +65,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A bearer token as the catalog knows it: never the token, only its SHA-256."""
+    """A bearer token as the catalog stores it: only its SHA-256."""
 
     id: str
     sha256: str

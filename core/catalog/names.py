@@ -1,7 +1,6 @@
-"""Names of shares, schemas, tables and recipients: the protocol's rules, and how a name becomes a key.
+"""Names of shares, schemas, tables and recipients: the protocol's rules, and their DynamoDB keys.
 
-Names are case-insensitive and keep their spelling: the catalog looks them up by `key(name)` and shows the
-stored name.
+Names are case-insensitive and case-preserving: the catalog looks them up by `key(name)` and returns the stored name.
 """
 
 import hashlib
@@ -11,14 +10,14 @@ from typing import Literal
 Kind = Literal["share", "schema", "table", "recipient"]
 
 MAX_LENGTH = 255
-# A DynamoDB sort key holds 1,024 bytes: two keys of this many 4-byte characters, each with a hash, fit.
+# A DynamoDB sort key has at most 1,024 bytes: enough for two keys of this many 4-byte characters, each with a hash.
 MAX_KEY_LENGTH = 100
 
 _FORBIDDEN = re.compile(r"[\s/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def problem(kind: Kind, name: str) -> str | None:
-    """What is wrong with a name, as a clause for a message; None if nothing is."""
+    """Why a name is invalid, as a clause for an error message; None if it is valid."""
     if not name:
         return "must not be empty"
     if len(name) > MAX_LENGTH:
@@ -27,15 +26,15 @@ def problem(kind: Kind, name: str) -> str | None:
         return f"must not contain {found.group()!a} (no white space, '/' or control characters)"
     if kind in ("schema", "table") and "." in name:
         return "must not contain '.'"
-    if name in (".", ".."):  # HTTP clients resolve these away, so no request could ever name it
+    if name in (".", ".."):  # HTTP clients resolve these in paths, so no request could name the entry
         return "must not be '.' or '..'"
     return None
 
 
 def key(name: str) -> str:
-    """The same for all spellings of a name, different for different names, and of bounded length.
+    """The same key for all spellings of a name, different keys for different names, of bounded length.
 
-    A name that could not be part of a DynamoDB key gets one that no entry has: looking it up finds nothing.
+    Invalid names get a key that no entry has, so that looking them up finds nothing.
     """
     if not name or _FORBIDDEN.search(name):
         return " "

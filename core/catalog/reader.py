@@ -1,7 +1,7 @@
-"""The catalog as a recipient's request sees it: who asks, and what of it they may read.
+"""The read side of the catalog: authenticates a request and finds what its recipient may read.
 
-Whatever a request needs is read together with its token in one BatchGetItem. A share that does not exist and
-one that is not granted cannot be told apart: same work, same answer.
+One BatchGetItem reads the token together with everything else the request needs. A share that does not exist and a
+share that is not granted take the same work and get the same response, so recipients cannot distinguish them.
 """
 
 import time
@@ -9,9 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
-from core.api.paging import Cursor, Listing, Page
+from core.api.paging import Cursor, Listing
+from core.api.requests.listing import ListRequest
+from core.api.requests.request import Request
 from core.api.table_tokens import TableTokens
-from core.api.tokens import Scope, SignedTokens
+from core.api.tokens import SignedTokens
 from core.catalog import items, names
 from core.catalog.cache import TtlCache
 from core.catalog.items import Item, Key
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CACHED_ITEMS = 2000
-# Shorter than core.api.tokens.SETTLING_SECONDS: a key signs only when every process knows it.
+# Shorter than core.api.tokens.SETTLING_SECONDS, so that every process knows a key before it signs.
 SIGNING_KEYS_SECONDS = 300
 
 UNAUTHENTICATED = "A valid bearer token is needed. If yours has expired, please ask your share provider for a new one."
@@ -37,7 +39,7 @@ class Caller:
     id: str
     name: str
     grants: Mapping[str, str]
-    """The key of each granted share's name, and the share's id."""
+    """Share ids by `names.key` of the share's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +74,7 @@ class TableAccess:
 
 
 class Catalog:
-    """One for a process. Every method raises `UnauthenticatedError` before it says anything else."""
+    """Used by all requests of a process. Every method raises `UnauthenticatedError` before any other error."""
 
     def __init__(
         self,
@@ -85,7 +87,7 @@ class Catalog:
         self._store = CatalogStore(client, table_name)
         self._cache_seconds = cache_seconds
         self._cache: TtlCache[Key, Item] = TtlCache(MAX_CACHED_ITEMS)
-        # The wall clock also for the cache: a monotonic one may stand still while Lambda freezes the process.
+        # The cache uses the wall clock too: a monotonic clock may stop while Lambda freezes the process.
         self._now = now
 
     def authenticate(self, bearer_token: str | None) -> Caller:
@@ -103,10 +105,10 @@ class Catalog:
         readable = items.to_table(item) if granted and item and item["share_id"] == granted.id else None
         return TableAccess(caller, f"{share}/{schema}/{table}", readable, self._tokens(found))
 
-    def list_shares(self, bearer_token: str | None, page: Page) -> Listing[Share]:
-        """Grants of shares that are gone are skipped: such a page has fewer entries than were asked for."""
+    def list_shares(self, bearer_token: str | None, request: Request) -> Listing[Share]:
+        """Skips grants of removed shares, so a page with a next page may still have fewer entries than requested."""
         caller, found = self._enter(bearer_token, items.SIGNING_KEYS)
-        cursor = self._cursor(page, ("shares", caller.id), found)
+        cursor = Cursor(ListRequest.parse(request), ("shares", caller.id), self._tokens(found))
         ahead = sorted(key for key in caller.grants if key > cursor.position)
         keys = [Key(items.SHARES, key) for key in ahead[: cursor.limit]]
         shares = self._read(keys)
@@ -114,34 +116,32 @@ class Catalog:
         shown = tuple(share for share in listed if share is not None)
         return Listing(shown, cursor.next_page_token(ahead), caller.name)
 
-    def list_schemas(self, bearer_token: str | None, share: str, page: Page) -> Listing[Schema]:
-        caller, granted, found = self._enter_share(bearer_token, share, page)
-        cursor = self._cursor(page, ("schemas", caller.id, granted.id), found)
+    def list_schemas(self, bearer_token: str | None, share: str, request: Request) -> Listing[Schema]:
+        caller, granted, page, found = self._enter_share(bearer_token, share, request)
+        cursor = Cursor(page, ("schemas", caller.id, granted.id), self._tokens(found))
         return self._children(caller, granted, items.SCHEMAS, cursor, items.to_schema)
 
-    def list_tables(self, bearer_token: str | None, share: str, schema: str, page: Page) -> Listing[Table]:
+    def list_tables(self, bearer_token: str | None, share: str, schema: str, request: Request) -> Listing[Table]:
         key = items.schema_key(share, schema)
-        caller, granted, found = self._enter_share(bearer_token, share, page, key)
+        caller, granted, page, found = self._enter_share(bearer_token, share, request, key)
         if key not in found:
             raise NotFoundError(f"schema '{schema}' not found")
-        cursor = self._cursor(page, ("tables", caller.id, granted.id, names.key(schema)), found)
+        cursor = Cursor(page, ("tables", caller.id, granted.id, names.key(schema)), self._tokens(found))
         return self._children(caller, granted, items.tables_of(schema), cursor, items.to_table)
 
-    def list_all_tables(self, bearer_token: str | None, share: str, page: Page) -> Listing[Table]:
-        caller, granted, found = self._enter_share(bearer_token, share, page)
-        cursor = self._cursor(page, ("all-tables", caller.id, granted.id), found)
+    def list_all_tables(self, bearer_token: str | None, share: str, request: Request) -> Listing[Table]:
+        caller, granted, page, found = self._enter_share(bearer_token, share, request)
+        cursor = Cursor(page, ("all-tables", caller.id, granted.id), self._tokens(found))
         return self._children(caller, granted, items.TABLES, cursor, items.to_table)
 
     def _enter_share(
-        self, bearer_token: str | None, share: str, page: Page, *keys: Key
-    ) -> tuple[Caller, Share, dict[Key, Item]]:
+        self, bearer_token: str | None, share: str, request: Request, *keys: Key
+    ) -> tuple[Caller, Share, ListRequest, dict[Key, Item]]:
+        """Checks the token first, then the parameters, then the share. A bad page token is reported last."""
         share_key = items.share_key(share)
         caller, found = self._enter(bearer_token, share_key, items.SIGNING_KEYS, *keys)
-        page.check()
-        return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), found
-
-    def _cursor(self, page: Page, scope: Scope, found: Mapping[Key, Item]) -> Cursor:
-        return Cursor(page, scope, self._tokens(found))
+        page = ListRequest.parse(request)
+        return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), page, found
 
     def _tokens(self, found: Mapping[Key, Item]) -> SignedTokens:
         return SignedTokens(items.to_signing_keys(found[items.SIGNING_KEYS]), self._now())
@@ -149,15 +149,15 @@ class Catalog:
     def _children(
         self, caller: Caller, share: Share, prefix: str, cursor: Cursor, to_entry: Callable[[Item], T]
     ) -> Listing[T]:
-        """One more than asked for is read, to know whether there is a next page."""
+        """Reads one entry more than the limit to find out whether there is a next page."""
         children = self._store.query(items.children(share.name), prefix, after=cursor.position, limit=cursor.limit + 1)
         ahead = [child["sk"].removeprefix(prefix) for child in children]
-        # The share may come from the cache while a new one of its name exists: that one stays hidden.
+        # A cached share may have been replaced by a new one of the same name. Hide the entries of the new one.
         listed = (to_entry(child) for child in children[: cursor.limit] if child["share_id"] == share.id)
         return Listing(tuple(listed), cursor.next_page_token(ahead), caller.name)
 
     def _enter(self, bearer_token: str | None, *keys: Key) -> tuple[Caller, dict[Key, Item]]:
-        """One read for the token and for what else the request needs."""
+        """Authenticates the token. Reads it together with `keys` in one call."""
         if bearer_token is None or not looks_like_token(bearer_token):
             raise UnauthenticatedError(UNAUTHENTICATED, token_was_sent=bearer_token is not None)
         token_key = items.token_key(sha256(bearer_token))
@@ -178,7 +178,7 @@ class Catalog:
 
 
 def _granted(caller: Caller, share: Item | None) -> Share | None:
-    """A grant counts for the share that it was given for, not for a later one of the same name."""
+    """The share if it is granted. A grant does not apply to a later share of the same name."""
     if share is None or caller.grants.get(share["sk"]) != share["id"]:
         return None
     return items.to_share(share)

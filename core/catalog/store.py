@@ -1,7 +1,6 @@
-"""The few DynamoDB calls that the catalog is made of. Every read is consistent, every write a transaction.
+"""The DynamoDB calls of the catalog. Every read is consistent and every write is a transaction.
 
-An entry that others may change at the same time carries a `revision`: it is written only if that is still
-what was read.
+Entries that may change concurrently have a `revision`. A write succeeds only if the revision is still the one read.
 """
 
 import json
@@ -36,11 +35,11 @@ _OVERTAKEN = {
 
 
 class OvertakenError(Exception):
-    """Someone else was faster, or DynamoDB too busy: read again, and try again."""
+    """A concurrent change won, or DynamoDB throttled the write. Read again and retry."""
 
 
 class CatalogThrottledError(Exception):
-    """DynamoDB left keys unread however often it was asked."""
+    """DynamoDB still left keys unprocessed after all retries."""
 
 
 class CatalogStore:
@@ -52,7 +51,7 @@ class CatalogStore:
         self._sleep = sleep
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """The items that exist; one call for up to 100 keys."""
+        """The items that exist. Takes one call per 100 keys."""
         found: dict[Key, Item] = {}
         for start in range(0, len(keys), KEYS_PER_GET):
             for attributes in self._batch_get(keys[start : start + KEYS_PER_GET]):
@@ -73,11 +72,11 @@ class CatalogStore:
         raise CatalogThrottledError("DynamoDB did not return all keys of a BatchGetItem")
 
     def query(self, pk: str, prefix: str = "", *, after: str = "", limit: int | None = None) -> list[Item]:
-        """Items in key order: all of a partition, or those of a prefix that come after `prefix + after`."""
+        """Items in key order: all of a partition, or those with a prefix whose key is greater than `prefix + after`."""
         condition, values = "pk = :pk", {":pk": pk}
         if prefix:
-            # A key condition knows no "begins with, and greater than": the range from the first key after the
-            # position to where the prefix ends says the same.
+            # A key condition cannot combine begins_with and greater than, so use the range from the first key after the
+            # position to the end of the prefix.
             condition += " AND sk BETWEEN :first AND :last"
             values[":first"] = f"{prefix}{after}\0" if after else prefix
             values[":last"] = prefix[:-1] + chr(ord(prefix[-1]) + 1)
@@ -127,12 +126,10 @@ class CatalogStore:
         return {"Delete": delete}
 
     def write(self, actions: Sequence["Action"]) -> None:
-        """All of the actions (up to 100) or none of them."""
+        """Performs all actions (up to 100) or none."""
         sizes = [_size(action["Put"]["Item"]) for action in actions if "Put" in action]
         if max(sizes, default=0) > ITEM_BYTES or sum(sizes) > WRITE_BYTES:
-            raise LimitError(
-                "the entry is too large for the catalog: it needs fewer grants or tokens, or shorter texts"
-            )
+            raise LimitError("the entry is too large for the catalog: remove grants or tokens, or shorten texts")
         try:
             self._client.transact_write_items(TransactItems=actions)
         except ClientError as error:
@@ -151,5 +148,5 @@ def _if_revision(revision: int) -> dict[str, Any]:
 
 
 def _size(attributes: Any) -> int:
-    """At least what DynamoDB counts for an item."""
+    """An upper bound of the item size that DynamoDB counts."""
     return len(json.dumps(attributes, ensure_ascii=False, default=str).encode())

@@ -1,4 +1,4 @@
-"""Bearer tokens: 256 random bits, shown once; the catalog keeps only the SHA-256."""
+"""Bearer tokens: 256 random bits, shown once. The catalog stores only their SHA-256."""
 
 import hashlib
 import re
@@ -14,7 +14,7 @@ def new_token() -> str:
 
 
 def looks_like_token(text: str) -> bool:
-    """Cheap enough to keep garbage away from DynamoDB."""
+    """A cheap check that avoids reading DynamoDB for malformed tokens."""
     return _SHAPE.fullmatch(text) is not None
 
 

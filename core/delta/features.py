@@ -1,8 +1,8 @@
-"""The reader features of Delta that this server knows, and what each asks of a client.
+"""The Delta reader features that this server supports, and what each requires of a client.
 
-A feature that is *active* in a snapshot changes how its files are to be read; one that the protocol merely allows does
-not. An answer in delta format lists the active ones in its protocol, so a client that does not know one can refuse the
-table by itself. Those that would make it read wrong rows if it did not, it must have named beforehand.
+A feature is *active* in a snapshot if it changes how files must be read; a protocol may also list features that are not
+active. An answer in delta format lists the active features in its protocol, so a client that does not know one can
+refuse the table. A client must name a feature in its request if it would otherwise read wrong rows.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from core.delta.snapshot import Metadata, Protocol
+from core.delta.model import Metadata, Protocol
 from core.errors import MalformedRequestError, UnsupportedOperationError
 
 DELETION_VECTORS = "deletionVectors"
 COLUMN_MAPPING = "columnMapping"
-PHYSICAL_NAME = "delta.columnMapping.physicalName"
+CHANGE_FEED_PROPERTY = "delta.enableChangeDataFeed"
 
 MAX_READER_VERSION = 3
 MAPPING_VERSION = 2
@@ -25,23 +25,23 @@ CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-pre
 
 class Feature(NamedTuple):
     plain: bool
-    """Whether its files can be read as plain Parquet, with the table's schema. Elsewhere only delta format is right."""
+    """Whether its files can be read as plain Parquet with the table's schema. If not, only delta format is correct."""
     named: bool = False
-    """Whether a client must name it in `readerfeatures` to be given a snapshot where it is active."""
+    """Whether a client must name it in `readerfeatures` to get a snapshot in which it is active."""
     mark: str | None = None
-    """The type, or the key of a column's metadata, by which a schema shows that it is active."""
+    """The type, or the key in a column's metadata, that shows in a schema that it is active."""
     property: tuple[str, str] | None = None
-    """The table property and its value that switch it on. Spark refuses a table with them and without the feature."""
+    """The table property and value that enable it. Spark refuses a table with the property but without the feature."""
 
 
 TYPE_WIDENING = Feature(plain=True, mark="delta.typeChanges", property=("delta.enableTypeWidening", "true"))
 VARIANT = Feature(plain=False, mark="variant")
-# The Python client's kernel fails on a shredded file, and not on the protocol.
+# The Python client's kernel accepts the protocol, but fails on a shredded file.
 SHREDDING = Feature(plain=False, named=True, mark="variant", property=("delta.enableVariantShredding", "true"))
 
-# What is readable as plain Parquet was tried with the published Python client. It reads widened columns right in both
-# formats. Columns without time zone, and variants, it reads in delta format and refuses in parquet format; Spark reads
-# the former in both.
+# `plain` was tested with the published Python client. It reads widened columns correctly in both formats. It reads
+# timestamps without time zone and variants in delta format, and refuses them in parquet format. Spark reads timestamps
+# without time zone in both.
 FEATURES: Mapping[str, Feature] = {
     DELETION_VECTORS: Feature(plain=False, named=True, property=("delta.enableDeletionVectors", "true")),
     COLUMN_MAPPING: Feature(plain=False, named=True),
@@ -52,7 +52,7 @@ FEATURES: Mapping[str, Feature] = {
     "variantType-preview": VARIANT,
     "variantShredding": SHREDDING,
     "variantShredding-preview": SHREDDING,
-    # For those who read checkpoints or delete files: no client of a share does.
+    # These concern readers of checkpoints and deleters of files. Clients of a share are neither.
     "v2Checkpoint": Feature(plain=True, property=("delta.checkpointPolicy", "v2")),
     "vacuumProtocolCheck": Feature(plain=True),
 }
@@ -60,7 +60,7 @@ MARKS = frozenset(feature.mark for feature in FEATURES.values() if feature.mark)
 
 
 def check_readable(protocol: Protocol, metadata: Metadata) -> None:
-    """Refuses a table that this server cannot read right, and says why."""
+    """Raises an error with the reason if this server cannot read the table correctly."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1:
         raise MalformedRequestError(f"The table's protocol version ({reader},{writer}) is not valid.")
@@ -90,7 +90,7 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
 
 
 def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors: bool) -> frozenset[str]:
-    """What a reader of these files must know. `deletion_vectors`: whether any of them has one."""
+    """Features needed to read the files. `deletion_vectors`: whether any file has one."""
     marks = _marks(metadata.schema_string)
     active = {name for name in protocol.reader_features if FEATURES[name].mark in marks}
     if column_mapping_mode(metadata) != "none":
@@ -101,16 +101,16 @@ def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors:
 
 
 def enabled_features(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
-    """What the table's properties switch on, be it active yet or not."""
+    """Features that the table's properties enable, active or not."""
     properties = {(name, value.lower()) for name, value in metadata.configuration.items()}
     return frozenset(name for name in protocol.reader_features if FEATURES[name].property in properties)
 
 
 def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
-    """The protocol as clients get it: without the reader features that are not needed to read what goes with it.
+    """The protocol for clients, without the reader features that are not needed to read the files.
 
-    A client refuses a feature that it does not know, needed or not. Features for writers alone stay: clients that only
-    read look none of them up but those that a property asks for.
+    A client refuses any reader feature that it does not know, needed or not. Writer-only features stay, because clients
+    that only read do not check them, except those that a property requires.
     """
     dropped = {name for name in protocol.reader_features if name not in needed}
     return replace(
@@ -121,7 +121,7 @@ def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
 
 
 def covering(protocols: Iterable[Protocol]) -> Protocol:
-    """A protocol under which everything can be read that any of them allows."""
+    """A protocol that allows everything that any of the given ones allows."""
     each = list(protocols)
     newest = max(protocol.min_reader_version for protocol in each)
     readers = [name for protocol in each for name in protocol.reader_features]
@@ -138,7 +138,7 @@ def covering(protocols: Iterable[Protocol]) -> Protocol:
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
-    """Those that a protocol has, be it by their names or by a version of the time before they had names."""
+    """The reader features of a protocol, whether it names them or its version implies them."""
     return frozenset({COLUMN_MAPPING} if protocol.min_reader_version == MAPPING_VERSION else protocol.reader_features)
 
 
@@ -147,14 +147,14 @@ def column_mapping_mode(metadata: Metadata) -> str:
 
 
 def _marks(schema_string: str) -> frozenset[str]:
-    # A schema may have thousands of columns, and most have no mark at all.
+    # Parsing is slow with thousands of columns, and most schemas have no mark.
     if not any(f'"{mark}"' in schema_string for mark in MARKS):
         return frozenset()
     return MARKS.intersection(_words(orjson.loads(schema_string)))
 
 
 def _words(schema: Any) -> Iterator[str]:
-    """The types of a schema, at any depth, and the keys of its columns' metadata."""
+    """All types in a schema, at any depth, and all keys of its columns' metadata."""
     nodes = [schema]
     while nodes:
         node = nodes.pop()

@@ -1,9 +1,9 @@
-"""Which version a moment means, and what to say when there is none.
+"""Finds the version at a timestamp.
 
-A commit's time is the one that it states itself, if its table has in-commit timestamps, else its object's. The two must
-not be mixed: objects may have been copied long after. So the first commit that states its time divides the history, and
-a moment is looked for on one side of it. The texts are the ones that clients know from the reference server, without
-the storage path in front.
+The time of a commit is its in-commit timestamp if the table has them, otherwise the modification time of its object.
+The two must not be mixed, because objects may have been copied long after the commit. The first commit with an
+in-commit timestamp therefore divides the history, and a search stays on one side of it. Error messages are those of the
+reference server, without the storage path.
 """
 
 from bisect import bisect_left, bisect_right
@@ -11,17 +11,17 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import cache
 
-from core.delta.log.files import Log
+from core.delta.log.segment import Log
 from core.errors import MalformedRequestError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# The time that a commit states itself, if it does.
+# Returns the in-commit timestamp of a version, if it has one.
 StatedTime = Callable[[int], int | None]
 
 
 class OutsideHistoryError(MalformedRequestError):
-    """A moment that no version answers to. `version` and `edge_ms` are those of the history's nearest end."""
+    """A timestamp outside the history. `version` and `edge_ms` are those of the nearest end of the history."""
 
     def __init__(self, message: str, *, timestamp_ms: int, version: int, edge_ms: int) -> None:
         super().__init__(message)
@@ -56,7 +56,7 @@ def check_version(log: Log, version: int) -> None:
 
 
 def check_commits(log: Log, start: int) -> None:
-    """What was committed is known only of versions whose commits are still there."""
+    """Raises if the commits from `start` on are no longer all in the log."""
     check_version(log, start)
     if log.commits and start < min(log.commits):
         raise _truncated(start, min(log.commits))
@@ -71,7 +71,7 @@ def _truncated(version: int, earliest: int) -> MalformedRequestError:
 
 class History:
     def __init__(self, log: Log, stated_time: StatedTime) -> None:
-        """`log`: all of it. `stated_time` reads a commit, so it is asked as little as possible."""
+        """`log` is the whole log. `stated_time` reads a commit, so it is called as rarely as possible."""
         self._stated_time = cache(stated_time)
         earliest = log.earliest_version
         times = {version: time for version, time in log.timestamps.items() if version >= earliest}
@@ -80,7 +80,7 @@ class History:
         self._divide = self._first_with_stated_time()
 
     def at_or_before(self, timestamp_ms: int) -> int:
-        """The version that was current at a moment; after the last commit there is no telling yet."""
+        """The version that was current at a timestamp. Raises if the timestamp is after the last commit."""
         found = bisect_right(self._indices, timestamp_ms, *self._side(timestamp_ms), key=self._time) - 1
         if found < 0:
             raise BeforeHistoryError(timestamp_ms, self._versions[0], self._time(0))
@@ -95,7 +95,7 @@ class History:
         return bisect_left(self._versions, True, key=lambda version: self._stated_time(version) is not None)
 
     def _side(self, timestamp_ms: int) -> tuple[int, int]:
-        """From where to where a moment is to be looked for."""
+        """The range of indices to search for a timestamp."""
         last = self._indices[-1]
         if timestamp_ms > self._time(last):
             raise AfterHistoryError(timestamp_ms, self._versions[last], self._time(last))
@@ -109,7 +109,7 @@ class History:
 
 
 def moment(timestamp_ms: int) -> str:
-    """A moment as error texts show it: in milliseconds, and readable."""
+    """A timestamp as error messages show it: in milliseconds and in ISO 8601."""
     try:
         shown = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:

@@ -1,42 +1,45 @@
-"""What reading a table takes from an index, if it has one.
+"""What a table's reader needs from an index.
 
-An index holds a table's files at one version, as a checkpoint does, and stands in the place of one: newer commits are
-laid over it in the same way. It only makes answers faster. On any doubt the log itself is read.
+An index holds a table's files at one version and takes the place of a checkpoint: newer commits are replayed on top of
+it. An index only makes answers faster. If it cannot be trusted, the log is read.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from core.delta.log.actions import Key
 from core.delta.log.replay import CheckpointFiles
+from core.delta.model import FileKey
 from core.storage.objects import ObjectInfo
 
 
 class UnusableIndexError(Exception):
-    """An index that is missing, damaged, or not of this log. `told`: the keys of files that it gave before."""
+    """An index that is missing, damaged or built from another log.
 
-    def __init__(self, reason: str, told: Callable[[], Iterable[Key]] = tuple) -> None:
+    `keys_yielded` returns the keys of the files that it yielded before it failed.
+    """
+
+    def __init__(self, reason: str, keys_yielded: Callable[[], Iterable[FileKey]] = tuple) -> None:
         super().__init__(reason)
-        self.told = told
+        self.keys_yielded = keys_yielded
 
 
-class Indexed(CheckpointFiles, Protocol):
+class TableIndex(CheckpointFiles, Protocol):
     @property
     def version(self) -> int: ...
 
     @property
     def tip(self) -> ObjectInfo:
-        """The object that stood for the version when the index was built: another one there means another log."""
+        """The log tip when the index was built. A different object at that version means a different log."""
 
     @property
     def build(self) -> str: ...
 
 
-class Index(Protocol):
+class Indexes(Protocol):
     """The indexes of all tables."""
 
-    def latest(self, location_uri: str) -> Indexed | None:
-        """The newest index of a table, if there is one that can be used."""
+    def latest(self, location_uri: str) -> TableIndex | None:
+        """The newest usable index of a table; None if there is none."""
 
     def distrust(self, location_uri: str) -> None:
-        """Not to be used again for a while."""
+        """Stops using the table's index for a while."""

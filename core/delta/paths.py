@@ -1,8 +1,8 @@
-"""Where the files lie that an action names.
+"""Resolves the paths in actions to buckets and keys.
 
-A path is a URI, percent-encoded once, and most often relative to the table's root. The raw string stays the file's
-identity: file ids are hashes of it. An absolute path (shallow clones have them) is followed only below the table's own
-location and those that its provider has registered beside it: all else may hold what is not shared.
+A path is a URI, percent-encoded once, and usually relative to the table's root. The raw string remains the file's
+identity: file ids are hashes of it. An absolute path, as in shallow clones, is accepted only below the table's location
+or one of its registered auxiliary locations, because anything else may not be shared.
 """
 
 import re
@@ -10,14 +10,14 @@ import uuid
 from collections.abc import Sequence
 from urllib.parse import unquote
 
-from core.delta.snapshot import DeletionVector
+from core.delta.model import DeletionVector
 from core.errors import MalformedRequestError, UnsupportedOperationError
 from core.storage.location import InvalidLocationError, S3Location
 
-# A colon alone is none: a partition column may have one in its name.
+# A colon alone does not make a path absolute: the name of a partition column may contain one.
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
-# In paths on lines of their own, the marks of all that is not simply below the table's root.
+# In paths joined by newlines, these show that a path is absolute, escaped or dotted.
 UNUSUAL = ("%", ":/", "\n/", "./", ".\n")
 OUTSIDE = (
     "Table contains absolute paths and cannot be shared through delta sharing, "
@@ -29,20 +29,20 @@ UUID_CHARACTERS = 20
 
 
 class FilePaths:
-    """The files that belong to a table."""
+    """Finds the files that belong to a table."""
 
     def __init__(self, location: S3Location, auxiliary: Sequence[S3Location] = ()) -> None:
         self._location = location
         self._roots = (location, *auxiliary)
 
     def find(self, path: str) -> tuple[str, str]:
-        """The bucket and the key of a data file, from its `path` in the log."""
+        """The bucket and key of a data file, from its `path` in the log."""
         if ABSOLUTE.match(path):
             return self._below_a_root(_absolute(path))
         return self._relative(_decoded(path))
 
     def find_all(self, paths: Sequence[str]) -> list[tuple[str, str]]:
-        """The same of many: mostly none of them is absolute, escaped or dotted."""
+        """The same for many files. Fast if no path is absolute, escaped or dotted, which is usual."""
         lines = "\n".join(["", *paths, ""])
         if any(mark in lines for mark in UNUSUAL):
             return [self.find(path) for path in paths]
@@ -50,7 +50,7 @@ class FilePaths:
         return [(bucket, directory + path) for path in paths]
 
     def find_deletion_vector(self, vector: DeletionVector) -> tuple[str, str]:
-        """The same of the file that a deletion vector lies in."""
+        """The bucket and key of the file that contains a deletion vector."""
         if vector.storage_type == "p":
             return self._below_a_root(_absolute(vector.path_or_inline_dv))
         if vector.storage_type == "u":
@@ -59,12 +59,12 @@ class FilePaths:
 
     def _relative(self, path: str) -> tuple[str, str]:
         bucket, key = self._location.bucket, self._location.key(path)
-        if "./" in path or path.endswith("."):  # the expression itself would take longer than all the rest
+        if "./" in path or path.endswith("."):  # cheaper than the regular expression
             return self._below_a_root(S3Location(bucket, key))
         return bucket, key
 
     def _below_a_root(self, file: S3Location) -> tuple[str, str]:
-        # S3 takes dots literally, but whoever opens a URL resolves them, and so do Delta's writers.
+        # S3 takes dots literally, but HTTP clients and Delta writers resolve them.
         found = file.resolved() if DOTS.search(file.prefix) else file
         if not any(root.covers(found) for root in self._roots):
             raise UnsupportedOperationError(OUTSIDE)
@@ -75,7 +75,7 @@ def _absolute(path: str) -> S3Location:
     try:
         return S3Location.parse(_decoded(path))
     except InvalidLocationError:
-        raise UnsupportedOperationError(OUTSIDE) from None  # its message has the path
+        raise UnsupportedOperationError(OUTSIDE) from None  # its message contains the path
 
 
 def _decoded(path: str) -> str:
@@ -88,7 +88,7 @@ def _decoded(path: str) -> str:
 
 
 def _vector_file(code: str) -> str:
-    """A random directory, if there is one, and a UUID in Z85: five characters for four bytes."""
+    """The path from an optional random directory and a UUID in Z85, five characters per four bytes."""
     directory, encoded = code[:-UUID_CHARACTERS], code[-UUID_CHARACTERS:]
     try:
         words = [_z85_word(encoded[start : start + 5]) for start in range(0, UUID_CHARACTERS, 5)]

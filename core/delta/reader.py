@@ -10,14 +10,15 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
-from urllib.parse import unquote
 
 from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, Packed
 from core.delta.log.commits import check_number, check_size, fetched, in_commit_timestamp
-from core.delta.log.files import FOLDER, LogSegment, is_commit
-from core.delta.log.replay import CheckpointFiles, Replay, Replayed
-from core.errors import AnswerTooLargeError, MalformedRequestError
-from core.storage.location import InvalidLocationError, S3Location
+from core.delta.log.listing import is_commit
+from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
+from core.delta.log.segment import LogSegment
+from core.delta.snapshot import LoadedSnapshot
+from core.errors import AnswerTooLargeError
+from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
 
 PARALLEL_READS = 8
@@ -28,21 +29,22 @@ def read_snapshot(
     objects: ObjectReader,
     location: S3Location,
     segment: LogSegment,
-    base: Replayed | None = None,
-    known: CheckpointFiles | None = None,
-) -> Replayed:
-    """The snapshot at the segment's end. The segment's commits follow `base` or `known`, if one of them is given."""
+    base: ReplayState | None = None,
+    checkpoint: CheckpointFiles | None = None,
+) -> LoadedSnapshot:
+    """The snapshot at the segment's end. Its commits follow `base` or `checkpoint` if one is given."""
     check_number(len(segment.commits))
     check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
-        checkpoint = _checkpoint(objects, location, segment) if segment.checkpoint else known
+        if segment.checkpoint:
+            checkpoint = _checkpoint(objects, location, segment)
         replay = Replay(base, checkpoint)
         for commit in commits:
             replay.apply(commit)
     timestamp = None
     if replay.lacks_in_commit_timestamp and is_commit(segment.tip):
         timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag))
-    return replay.result(segment, in_commit_timestamp=timestamp)
+    return LoadedSnapshot.of(replay.result(segment, in_commit_timestamp=timestamp))
 
 
 def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:
@@ -53,10 +55,8 @@ def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment
     else:
         files = _fetch(objects, segment.checkpoint)
     checkpoint = Checkpoint(files, manifest)
-    if not checkpoint.sidecars:
-        return checkpoint
-    sidecars = [ObjectInfo(sidecar_key(location, path), size, 0) for path, size in checkpoint.sidecars]
-    return Checkpoint([*files, *_fetch(objects, sidecars)], manifest)
+    sidecars = checkpoint.table_actions.sidecar_files(location)
+    return Checkpoint([*files, *_fetch(objects, sidecars)], manifest) if sidecars else checkpoint
 
 
 def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[Packed]:
@@ -87,16 +87,3 @@ def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
         message = "The table's checkpoint is larger than the space that this server has for it."
         raise AnswerTooLargeError(message) from error
     return file
-
-
-def sidecar_key(location: S3Location, path: str) -> str:
-    """Sidecars have a folder of their own; a path with a scheme is one that spells it out."""
-    if "/" not in path:
-        return location.key(f"{FOLDER}_sidecars/{unquote(path)}")
-    try:
-        sidecar = S3Location.parse(unquote(path))
-    except InvalidLocationError:
-        sidecar = None
-    if sidecar is None or not location.covers(sidecar):
-        raise MalformedRequestError("A checkpoint of the table's transaction log names a file outside of the table.")
-    return sidecar.prefix

@@ -1,6 +1,6 @@
-"""Binds an expression to a table's columns, once for each request, and notes what became of each part of it.
+"""Binds an expression to the columns of a table, once per request, and notes how each part is used.
 
-A part that cannot be used says nothing about any file; the rest stays in force.
+A part that cannot be used evaluates to unknown for every file. The other parts still prune.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from core.pruning.evaluate import (
     Comparisons,
     Node,
     always,
-    ask,
+    column_test,
     columns_comparison,
     conjunction,
     disjunction,
@@ -38,7 +38,7 @@ from core.pruning.expressions import (
 from core.pruning.literals import Range, keeps_nulls, literal_range
 from core.pruning.schema import INTEGER_BITS, ORDERED, UNORDERED, Field, NoColumnError, Schema, is_partition_value
 
-# Each costs about 0.2 µs a file. A person's query has a few, and a list of values counts as one.
+# Each comparison costs about 0.2 µs per file. Typical queries have a few; an IN list counts as one.
 MAX_COMPARISONS = 128
 
 DECLARED_TYPES = {
@@ -52,12 +52,12 @@ OPERATORS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 MIRRORED: dict[Operator, Operator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TRUE = Literal("boolean", value=True, text="TRUE")
 
-Source: TypeAlias = OneOf["partition values", "statistics", "itself"]
+Source: TypeAlias = OneOf["partition values", "statistics", "constants"]
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What a part of the hints was good for."""
+    """How pruning used one part of the hints, or why it did not."""
 
     text: str
     used_by: Source | None
@@ -65,7 +65,7 @@ class Note:
 
 
 class _IgnoredError(Exception):
-    """Says why a part of a hint is not used."""
+    """A part of a hint cannot be used. The message is the reason."""
 
 
 class Compiler:
@@ -104,7 +104,7 @@ class Compiler:
 
     def _used(self, expression: object, *fields: Field) -> None:
         self._comparisons += 1
-        by: Source = "itself"
+        by: Source = "constants"
         if fields:
             by = "partition values" if all(field.in_partitions for field in fields) else "statistics"
         self.notes.append(Note(str(expression), by))
@@ -136,7 +136,7 @@ class Compiler:
             self._used(text, field)
         except (_IgnoredError, NoColumnError) as reason:
             return self._ignored(text, str(reason))
-        nodes = [ask(field, membership(ranges))] if ranges else []
+        nodes = [column_test(field, membership(ranges))] if ranges else []
         return disjunction(nodes if len(values) == len(literals) else [*nodes, always(None)])
 
     def _leaf(self, expression: Expression) -> Node:
@@ -168,26 +168,26 @@ class Compiler:
         field = self._field(column)
         range_ = self._range(column, field, literal)
         self._used(NullSafeEqual(column, literal), field)
-        return conjunction([negation(ask(field, is_null)), Comparisons(field, (("=", range_),))])
+        return conjunction([negation(column_test(field, is_null)), Comparisons(field, (("=", range_),))])
 
     def _columns_comparison(self, operator: Operator, left: Column, right: Column) -> Node:
         fields = self._field(left), self._field(right)
         types = {"long" if field.type.name in INTEGER_BITS else str(field.type) for field in fields}
         if len(types) != 1 or any(column.cast or is_partition_value(column.path) for column in (left, right)):
-            raise _IgnoredError("the columns are not of one type")
+            raise _IgnoredError("the columns have different types")
         if fields[0].type.name not in ORDERED or types & {"float", "double"}:
-            raise _IgnoredError(f"columns of type {fields[0].type} are not compared with each other")
+            raise _IgnoredError(f"two columns of type {fields[0].type} cannot be compared")
         self._used(Comparison(operator, left, right), *fields)
         return columns_comparison(operator, *fields)
 
     def _is_null(self, column: Column) -> Node:
         field = self._field(column)
         if column.cast and not keeps_nulls(field.type, column.cast):
-            raise _IgnoredError("the cast may make null what was none")
+            raise _IgnoredError("the cast may turn values into null")
         if not field.in_partitions and field.type.name not in ORDERED | UNORDERED:
-            raise _IgnoredError(f"nulls of type {field.type} are not counted")
+            raise _IgnoredError(f"statistics do not count nulls of type {field.type}")
         self._used(IsNull(column), field)
-        return ask(field, is_null)
+        return column_test(field, is_null)
 
     def _constant(self, expression: Expression) -> Node:
         match expression:
@@ -198,23 +198,23 @@ class Compiler:
                 if {left_kind, right_kind} <= {"integer", "decimal"}:
                     self._used(expression)
                     return always(OPERATORS[operator](left, right))
-        raise _IgnoredError("it is no comparison with a column")
+        raise _IgnoredError("it does not compare a column")
 
     def _field(self, column: Column) -> Field:
         field = self._schema.find(column.path)
         if column.declared and field.type.name not in DECLARED_TYPES[column.declared]:
-            raise _IgnoredError(f"the column is of type {field.type}, not {column.declared}")
+            raise _IgnoredError(f"the column has type {field.type}, not {column.declared}")
         return field
 
     def _range(self, column: Column, field: Field, literal: Literal, operator: Operator = "=") -> Range:
         if field.type.name not in ORDERED:
-            raise _IgnoredError(f"nothing is known of the order of type {field.type}")
+            raise _IgnoredError(f"type {field.type} has no known order")
         as_string = is_partition_value(column.path) and not column.cast and literal.kind == "string"
         if as_string and field.type.name != "string":
-            raise _IgnoredError("a partition value without a CAST is compared as a string")
+            raise _IgnoredError("without a CAST, the partition value is compared as a string")
         range_ = literal_range(literal, field.type, column.cast, operator)
         if range_ is None:
-            raise _IgnoredError(f"{literal} cannot be compared with a column of type {field.type} without a doubt")
+            raise _IgnoredError(f"{literal} has no exact meaning for a column of type {field.type}")
         return range_
 
 

@@ -1,8 +1,7 @@
-"""The expression tree that every kind of hint becomes.
+"""The expression tree that all hints are parsed into.
 
-What hints can say in several ways is said here in one: `<>` is NOT =, IN is = joined by OR, BETWEEN is two comparisons,
-LIKE 'a%' is a range. Anything that is not understood is `Unknown`: it may be true of any row, so on its own it leaves
-out no file.
+Equivalent notations have one form: `<>` is NOT =, IN is = joined by OR, BETWEEN is two comparisons, LIKE 'a%' is a
+range. Anything that is not understood becomes `Unknown`, which may be true for any row and so skips no file by itself.
 """
 
 from dataclasses import dataclass, field
@@ -30,7 +29,7 @@ class Unknown:
 class Column:
     path: tuple[str, ...]
     declared: str | None = None
-    """The type that the hint takes it for, in the words of JSON hints: it says nothing of a column of another type."""
+    """The type that the hint assumes, as named in JSON hints. If the column has another type, the hint is ignored."""
     cast: DataType | None = None
 
     def __str__(self) -> str:
@@ -40,7 +39,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`value` is what `core.pruning.values` reads from a text of the kind."""
+    """`value` has the form that `core.pruning.values` parses texts of this kind into."""
 
     kind: LiteralKind
     value: Any
@@ -62,7 +61,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class NullSafeEqual:
-    """`<=>` with a literal that is not null: where `=` is null, it is false."""
+    """`<=>` with a literal that is not null: false where `=` would be null."""
 
     column: Column
     literal: Literal

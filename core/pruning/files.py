@@ -1,16 +1,16 @@
-"""What a predicate says of a file, and how many rows a file has."""
+"""The truth value of a predicate for a file, and the number of rows in a file."""
 
 from typing import Protocol
 
 from core.pruning.columns import JsonValue
 
-# What is said of a file; one byte each.
-SOME = 1
-"""Some row may match."""
-EVERY = 2
-"""Every row must match."""
-BY_PARTITION = 4
-"""No row matches, as the partition values alone say."""
+# A truth value is one byte of these flags.
+MAY_MATCH = 1
+"""Some row may match. Without this flag, the file is skipped."""
+ALL_MATCH = 2
+"""Every row matches."""
+PRUNED_BY_PARTITION = 4
+"""No row matches, and the partition values alone show it."""
 
 
 class DeletedRows(Protocol):
@@ -19,5 +19,5 @@ class DeletedRows(Protocol):
 
 
 def row_count(num_records: JsonValue, deleted: DeletedRows | None) -> int | None:
-    """How many rows a file has that are not deleted; None if its statistics do not say."""
+    """The number of rows that are not deleted; None if the statistics do not have it."""
     return max(num_records - (deleted.cardinality if deleted else 0), 0) if type(num_records) is int else None

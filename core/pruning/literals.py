@@ -1,8 +1,7 @@
-"""What a literal means beside a column of some type: the range of values of that type that it may stand for.
+"""The range of values that a literal may stand for when it is compared with a column of a given type.
 
-Mostly that is one value. It is more where Spark rounds (0.1 beside a float), or where the meaning depends on the
-client's time zone, which no hint tells: then all that it may stand for is in the range. A literal that does not fit the
-type has no range.
+Usually the range is a single value. It is wider if Spark rounds (0.1 compared with a float), or if the meaning depends
+on the client's time zone, which hints do not carry. A literal that does not fit the type has no range.
 """
 
 import math
@@ -14,9 +13,9 @@ from typing import Any, TypeAlias
 from core.pruning.expressions import Literal, LiteralKind, Operator
 from core.pruning.schema import INTEGER_BITS, DataType
 from core.pruning.values import (
+    ABOVE_ALL,
     DAY,
-    TOP,
-    ZONES,
+    MAX_UTC_OFFSET,
     Moment,
     nearest_floats,
     parse_boolean,
@@ -30,26 +29,26 @@ from core.pruning.values import (
 Range: TypeAlias = tuple[Any, Any]
 
 LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
-# Doubles below this hold every whole number exactly.
+# Doubles represent every whole number below this exactly.
 EXACT_DOUBLES = 2.0**53
-# No decimal is as large, and twice as much is still a double.
+# Larger than every decimal, and far enough from the largest double that arithmetic does not overflow.
 LARGE_DOUBLES = 1e300
 MAX_PRECISION = 38
-# Of the decimal that Spark makes of a long.
+# Spark converts a long to decimal(20,0).
 LONG_DIGITS = 20
 DATE, DOUBLE = DataType("date"), DataType("double")
 TIMES = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def literal_range(literal: Literal, column_type: DataType, cast: DataType | None, operator: Operator) -> Range | None:
-    """The range that a column is compared with; `cast` is what the hint casts the column to."""
+    """The range that a column is compared with; `cast` is the type that the hint casts the column to."""
     if cast == DATE and column_type.name in TIMES:
         return _times_of_day(literal, column_type, operator)
     if cast and not (keeps_values(column_type, cast) and _is_exact_beside(cast, literal)):
         return None
-    if literal.kind == "string" and column_type.name != "string":  # Spark casts it
+    if literal.kind == "string" and column_type.name != "string":  # Spark casts the string
         typed = cast_literal(literal, column_type)
-        if typed and column_type.name == "decimal":  # to the decimal if that has no scale, and else both to doubles
+        if typed and column_type.name == "decimal":  # to the decimal if its scale is 0, else both to double
             typed = cast_literal(literal, DOUBLE)
         if typed is None:
             return None
@@ -58,7 +57,7 @@ def literal_range(literal: Literal, column_type: DataType, cast: DataType | None
 
 
 def _times_of_day(literal: Literal, column_type: DataType, operator: Operator) -> Range | None:
-    """A time is before a day if it is before the first of its times, and after a day if after the last."""
+    """The range for `CAST(time AS DATE) <operator> day`: the first or the last moment of the day, or the whole day."""
     day = cast_literal(literal, DATE) if literal.kind in ("date", "string") else None
     if day is None:
         return None
@@ -67,16 +66,17 @@ def _times_of_day(literal: Literal, column_type: DataType, operator: Operator) -
         last = first
     elif operator in ("<=", ">"):
         first = last
-    zones = ZONES if column_type.name == "timestamp" else 0
-    return first - zones, last + zones
+    offset = MAX_UTC_OFFSET if column_type.name == "timestamp" else 0
+    return first - offset, last + offset
 
 
 def keeps_nulls(column_type: DataType, cast: DataType) -> bool:
-    """Whether a column is null after a CAST exactly where it was before."""
+    """Whether the CAST is null exactly where the column is null."""
     return keeps_values(column_type, cast) or (cast == DATE and column_type.name in TIMES)
 
 
 def keeps_values(column_type: DataType, cast: DataType) -> bool:
+    """Whether the CAST changes no value of the column."""
     whole_digits = cast.precision - cast.scale
     if column_type.name in INTEGER_BITS:
         bits = INTEGER_BITS[column_type.name]
@@ -96,24 +96,24 @@ def _integer_range(literal: Literal, column_type: DataType) -> Range | None:
     match literal.kind:
         case "decimal" if not _is_exact_beside(column_type, literal):
             return None
-        case "double" if literal.value is not TOP and abs(literal.value) >= EXACT_DOUBLES:
+        case "double" if literal.value is not ABOVE_ALL and abs(literal.value) >= EXACT_DOUBLES:
             return _around(literal.value)
         case "integer" | "decimal" if not LEAST_LONG <= literal.value <= GREATEST_LONG:
-            return None  # Spark calls the comparison true or false at once, even of null
+            return None  # Spark folds the comparison to true or false, even for null
         case "integer" | "decimal" | "double":
             return literal.value, literal.value
     return None
 
 
 def _around(number: float) -> tuple[float, float]:
-    """What is rounded to this double may be so much less or more."""
+    """The neighbours of a double: a number that was rounded to it lies between them."""
     return math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
 
 
 def _floating_range(literal: Literal, column_type: DataType) -> Range | None:
     number = _to_double(literal, DOUBLE)
-    if number is None or number is TOP:
-        return (TOP, TOP) if number else None
+    if number is None or number is ABOVE_ALL:
+        return (ABOVE_ALL, ABOVE_ALL) if number else None
     meanings = [number]
     if literal.kind == "integer":
         meanings.append(literal.value)
@@ -123,13 +123,13 @@ def _floating_range(literal: Literal, column_type: DataType) -> Range | None:
 
 
 def _decimal_range(literal: Literal, column_type: DataType) -> Range | None:
-    """In units of the column's last digit."""
+    """The range in units of the column's last digit."""
     unit = 10**column_type.scale
     match literal.kind:
         case "integer" | "decimal":
             value = _among_whole_numbers(Fraction(literal.value) * unit)
             return (value, value) if _is_exact_beside(column_type, literal) else None
-        case "double" if literal.value is not TOP and abs(literal.value) < LARGE_DOUBLES:
+        case "double" if literal.value is not ABOVE_ALL and abs(literal.value) < LARGE_DOUBLES:
             low, high = _around(literal.value)
             return _among_whole_numbers(Fraction(low) * unit), _among_whole_numbers(Fraction(high) * unit)
     return None
@@ -146,9 +146,9 @@ def _is_exact_beside(data_type: DataType, literal: Literal) -> bool:
 
 
 def have_one_type(literals: Iterable[Literal], *digits: tuple[int, int]) -> bool:
-    """Whether there is a decimal type for all of these numbers, and for so many digits before and after the point.
+    """Whether one decimal type of Spark fits all literals and all pairs of (digits before, digits after the point).
 
-    If not, Spark rounds some of them, or has null.
+    If not, Spark rounds some of them or returns null.
     """
     of_all = [*digits, *map(_digits_in_spark, literals)]
     return max(whole for whole, _ in of_all) + max(scale for _, scale in of_all) <= MAX_PRECISION
@@ -160,13 +160,13 @@ def _digits_in_spark(literal: Literal) -> tuple[int, int]:
 
 
 def _among_whole_numbers(value: Fraction) -> int | Decimal:
-    """A number that stands among the whole numbers where `value` does, but is quick to compare with them."""
+    """A number that compares with every whole number as `value` does, but faster than a fraction."""
     whole = math.floor(value)
     return whole if value == whole else Decimal(f"{whole * 10 + 5}e-1")
 
 
 def _digits(value: Decimal) -> tuple[int, int]:
-    """How many digits it has before and after the point."""
+    """The number of digits before and after the point."""
     _, digits, exponent = value.as_tuple()
     return max(len(digits) + int(exponent), 0), max(-int(exponent), 0)
 
@@ -179,9 +179,11 @@ def _date_range(literal: Literal, _: DataType) -> Range | None:
     match literal.kind:
         case "date":
             return literal.value, literal.value
-        case "timestamp":  # the column's days begin at the client's midnight
+        case "timestamp":  # a day of the column starts at midnight in the client's time zone
             low, high = instants(literal.value)
-            return _among_whole_numbers(Fraction(low - ZONES, DAY)), _among_whole_numbers(Fraction(high + ZONES, DAY))
+            return _among_whole_numbers(Fraction(low - MAX_UTC_OFFSET, DAY)), _among_whole_numbers(
+                Fraction(high + MAX_UTC_OFFSET, DAY)
+            )
         case "timestamp_ntz":
             time = _among_whole_numbers(Fraction(literal.value.wall, DAY))
             return time, time
@@ -194,17 +196,18 @@ def _timestamp_range(literal: Literal, column_type: DataType) -> Range | None:
 
 
 def _timestamp_ntz_range(literal: Literal, column_type: DataType) -> Range | None:
-    if literal.kind == "timestamp":  # the column is read as the client's time
+    if literal.kind == "timestamp":  # Spark reads the column in the client's time zone
         moment: Moment = literal.value
         instant = moment.wall - (moment.offset or 0)
-        return instant - ZONES, instant + ZONES
+        return instant - MAX_UTC_OFFSET, instant + MAX_UTC_OFFSET
     wall = _to_timestamp_ntz(literal, column_type)
     return wall and (wall.wall, wall.wall)
 
 
 def instants(moment: Moment) -> tuple[int, int]:
+    """The earliest and the latest time in UTC that a moment may stand for."""
     if moment.offset is None:
-        return moment.wall - ZONES, moment.wall + ZONES
+        return moment.wall - MAX_UTC_OFFSET, moment.wall + MAX_UTC_OFFSET
     return moment.wall - moment.offset, moment.wall - moment.offset
 
 
@@ -222,9 +225,9 @@ RANGES: dict[str, Callable[[Literal, DataType], Range | None]] = {
 
 
 def cast_literal(literal: Literal, to: DataType) -> Literal | None:
-    """The literal after a CAST; None where that is not exactly one value.
+    """The literal after a CAST; None if the result is not exactly one value.
 
-    A null with a type is none: Spark may cast the column beside it to that type, which makes nulls of other values.
+    A typed null is not supported: Spark may cast the column to that type, which can turn its values into null.
     """
     kind, cast = CASTS.get(to.name, (None, None))
     value = cast(literal, to) if cast else None

@@ -1,4 +1,7 @@
-"""The hints of a request, compiled once into a predicate, which is asked of files in batches of any size."""
+"""Compiles the hints of a request into a predicate that is evaluated on batches of files.
+
+A predicate is compiled once per request. Batches may have any size.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,14 +9,14 @@ from itertools import compress
 
 from core.pruning.columns import Columns
 from core.pruning.compiler import Compiler, Note
-from core.pruning.evaluate import Node, verdicts
+from core.pruning.evaluate import Node, truth_values
 from core.pruning.expressions import And, Expression
-from core.pruning.files import BY_PARTITION, SOME
+from core.pruning.files import MAY_MATCH, PRUNED_BY_PARTITION
 from core.pruning.schema import Schema
 
-# Of each verdict by partition values alone: what it is in the end, and whether statistics may change it.
-LEFT_OUT_BY_PARTITION = bytes([BY_PARTITION, *range(1, 256)])
-IS_UNDECIDED = bytes([verdict == SOME for verdict in range(256)])
+# For each truth value from partition values alone: the final value, and whether statistics may change it.
+MARK_PRUNED = bytes([PRUNED_BY_PARTITION, *range(1, 256)])
+IS_UNDECIDED = bytes([value == MAY_MATCH for value in range(256)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,22 +27,22 @@ class Predicate:
     uses_stats: bool
 
     def evaluate(self, columns: Columns) -> bytes:
-        """A byte for each file: `SOME`, `SOME | EVERY`, 0 or `BY_PARTITION`.
+        """One truth value per file: `MAY_MATCH`, `MAY_MATCH | ALL_MATCH`, 0 or `PRUNED_BY_PARTITION`.
 
-        Statistics are asked for only where partition values leave it undecided.
+        Reads statistics only for files that the partition values leave undecided.
         """
         if not len(columns):
             return b""
         if not self.uses_partitions:
-            return verdicts(self.root, columns, with_stats=True)
-        found = verdicts(self.root, columns, with_stats=False)
+            return truth_values(self.root, columns, with_stats=True)
+        found = truth_values(self.root, columns, with_stats=False)
         undecided = found.translate(IS_UNDECIDED) if self.uses_stats else b""
-        joined = bytearray(found.translate(LEFT_OUT_BY_PARTITION))
+        joined = bytearray(found.translate(MARK_PRUNED))
         if 1 in undecided:
             left = columns.select(undecided) if 0 in undecided else columns
             rows = compress(range(len(columns)), undecided)
-            for row, verdict in zip(rows, verdicts(self.root, left, with_stats=True), strict=True):
-                joined[row] = verdict
+            for row, value in zip(rows, truth_values(self.root, left, with_stats=True), strict=True):
+                joined[row] = value
         return bytes(joined)
 
 
@@ -51,7 +54,7 @@ def compile_predicate(
     partition_columns: Sequence[str],
     column_mapping: bool = False,
 ) -> Predicate | None:
-    """None if there are no hints. A hint that is of no use is in the notes."""
+    """Returns None without hints. The predicate's notes list the hints that could not be used."""
     expressions: list[Expression] = []
     if sql_hints:
         from core.pruning.parsing.sql_hints import parse_sql_hints
@@ -69,6 +72,6 @@ def compile_predicate(
     return Predicate(
         root,
         tuple(compiler.notes),
-        uses_partitions="partition values" in used or "itself" in used,
+        uses_partitions="partition values" in used or "constants" in used,
         uses_stats="statistics" in used,
     )

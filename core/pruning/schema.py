@@ -1,6 +1,6 @@
-"""The columns of a table as hints name them: logical names in any case, with the path and type that the log knows.
+"""Resolves column names in hints to the paths and types that the log uses.
 
-A name finds a column only if it can mean no other.
+Names are logical and case-insensitive. An ambiguous name resolves to no column.
 """
 
 import re
@@ -13,18 +13,18 @@ import orjson
 INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 DATES_AND_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 ORDERED = frozenset({*INTEGER_BITS, *DATES_AND_TIMES, "boolean", "float", "double", "decimal", "string"})
-# Nothing can be said of their order, but their nulls are counted.
+# Types whose order is unknown to us, but whose nulls are counted in statistics.
 UNORDERED = frozenset({"binary", "char", "collated string"})
 DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
-# A column's type as it was declared, where that has a char or a varchar in it: char(3), or struct<a:char(3)>.
+# Metadata key for the declared type of a column that contains char or varchar, such as struct<a:char(3)>.
 DECLARED_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 CHAR = re.compile(r"\bchar\(")
 
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A type of Delta. A column of one that is neither `ORDERED` nor `UNORDERED` is not pruned by."""
+    """A Delta type. Columns of types that are neither `ORDERED` nor `UNORDERED` are not used for pruning."""
 
     name: str
     precision: int = 0
@@ -37,15 +37,15 @@ class DataType:
 @dataclass(frozen=True, slots=True)
 class Field:
     path: tuple[str, ...]
-    """As partition values and statistics have it: of physical names where the table maps columns."""
+    """The path in partition values and statistics; uses physical names if the table maps columns."""
     type: DataType
     in_partitions: bool
     was_float: bool
-    """Whether the type was widened from float: then old statistics are texts of floats (0.1), not of doubles."""
+    """Whether the type was widened from float. Older statistics then hold floats in decimal (0.1), not doubles."""
 
 
 class NoColumnError(Exception):
-    """A name means no column, or more than one; the text says which."""
+    """A name matches no column, or more than one. The message says which."""
 
 
 class Schema:
@@ -59,14 +59,14 @@ class Schema:
 
     def find(self, path: tuple[str, ...]) -> Field:
         found = self._search(path)
-        if len(path) == 1 and "." in path[0]:  # either a name with a dot, or a JSON hint's way to name a struct's field
+        if len(path) == 1 and "." in path[0]:  # a name with a dot, or JSON notation for a field of a struct
             found += self._search(tuple(path[0].split(".")))
         if len(found) != 1:
-            raise NoColumnError("the name is ambiguous" if found else "there is no such column")
+            raise NoColumnError("the column name is ambiguous" if found else "the table has no such column")
         return found[0]
 
     def leaves(self) -> list[Field]:
-        """All columns in their order; of a struct, those inside of it."""
+        """All columns in schema order. A struct is represented by its inner columns."""
         return list(self._leaves((), {"type": self._root}, has_char=False))
 
     def _leaves(self, path: tuple[str, ...], parent: Mapping[str, Any], *, has_char: bool) -> Iterator[Field]:
@@ -107,7 +107,7 @@ class Schema:
 
 
 def is_partition_value(path: tuple[str, ...]) -> bool:
-    """Whether it is Spark's name for a partition column, as the entry of a map of strings."""
+    """Whether the path is Spark's notation `partitionValues.<column>`, an entry of a map of strings."""
     return len(path) > 1 and path[0].lower() == "partitionvalues"
 
 
@@ -142,7 +142,7 @@ def _type_of(field: Mapping[str, Any], *, has_char: bool) -> DataType:
     if name.startswith("string"):
         if name != "string" or "__COLLATIONS" in metadata:
             return DataType("collated string")
-        # Values are padded to the length of a char, and compared with padded literals.
+        # Spark pads char values and the literals they are compared with.
         if has_char:
             return DataType("char")
     return DataType(name)

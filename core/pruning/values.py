@@ -1,7 +1,7 @@
-"""Values from their texts, in a form that Python orders as Spark orders them.
+"""Parses values from text into a form that Python orders as Spark does.
 
-Numbers are Python's numbers, dates are days and times microseconds since 1970. Only a text with one exact meaning has a
-value; any other is None.
+Numbers are Python numbers, dates are days since 1970, and times are microseconds since 1970. A text without exactly one
+meaning parses to None.
 """
 
 import math
@@ -12,25 +12,25 @@ from decimal import Decimal
 from typing import NamedTuple
 
 WHOLE_NUMBER = re.compile(r"[+-]?[0-9]{1,38}")
-# As long as deltalake writes a double: without an exponent.
+# deltalake writes doubles without an exponent, so a text may have more than 300 digits.
 NUMBER = re.compile(r"[+-]?(?:[0-9]{1,400}\.?[0-9]{0,400}|\.[0-9]{1,400})(?:[eE][+-]?[0-9]{1,3})?")
 MOMENT = re.compile(
     r"(?P<year>[+-]?[0-9]{4,6})-(?P<month>[0-9]{2})-(?P<day>[0-9]{2})"
     r"(?:[ T](?P<hour>[0-9]{2}):(?P<minute>[0-9]{2})(?::(?P<second>[0-9]{2})(?:\.(?P<fraction>[0-9]{1,9}))?)?"
-    r"(?P<zone>Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+    r"(?P<offset>Z|[+-][0-9]{2}:?[0-9]{2})?)?"
 )
 
 SECOND = 1_000_000
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
-# No zone is further from UTC than this, so a time without a zone is a time of at most so much more or less.
-ZONES = 18 * HOUR
+# The largest offset from UTC that Spark accepts. A time without a time zone may be this much earlier or later in UTC.
+MAX_UTC_OFFSET = 18 * HOUR
 EPOCH = date(1970, 1, 1).toordinal()
 
 
-class Top:
-    """Greater than every value. As a double it is NaN, which Spark orders above all numbers and as equal to itself."""
+class AboveAll:
+    """Greater than every other value and equal to itself. Stands for NaN, which Spark orders above all numbers."""
 
     __slots__ = ()
 
@@ -47,9 +47,9 @@ class Top:
         return True
 
 
-TOP = Top()
-NOT_FINITE: dict[str, float | Top] = {
-    "nan": TOP,
+ABOVE_ALL = AboveAll()
+NOT_FINITE: dict[str, float | AboveAll] = {
+    "nan": ABOVE_ALL,
     **dict.fromkeys(("inf", "+inf", "infinity", "+infinity"), math.inf),
     **dict.fromkeys(("-inf", "-infinity"), -math.inf),
 }
@@ -57,11 +57,11 @@ NOT_FINITE: dict[str, float | Top] = {
 
 class Moment(NamedTuple):
     wall: int
-    """What the clock on the wall shows, as microseconds since it showed 1970."""
+    """Local time, in microseconds since 1970-01-01 00:00 local time."""
     offset: int | None
-    """How far the clock is before UTC; None where the text does not say."""
+    """Local time minus UTC, in microseconds; None if the text has no time zone."""
     unit: int
-    """How long the last digit of the text stands for."""
+    """The precision of the text: microseconds that its last digit stands for."""
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -77,7 +77,7 @@ def parse_decimal(text: str) -> Decimal | None:
     return Decimal(text) if NUMBER.fullmatch(text) else None
 
 
-def parse_double(text: str) -> float | Top | None:
+def parse_double(text: str) -> float | AboveAll | None:
     return float(text) if NUMBER.fullmatch(text) else NOT_FINITE.get(text.lower())
 
 
@@ -90,8 +90,8 @@ def parse_moment(text: str) -> Moment | None:
     parts = MOMENT.fullmatch(text)
     if not parts:
         return None
-    year, month, day, hour, minute, second, fraction, zone = parts.groups()
-    cycles, year_of_cycle = divmod(int(year), 400)  # Python knows no year after 9999, and the calendar repeats itself
+    year, month, day, hour, minute, second, fraction, offset_text = parts.groups()
+    cycles, year_of_cycle = divmod(int(year), 400)  # Python ends at year 9999; the calendar repeats every 400 years
     try:
         days = date(year_of_cycle + 400, int(month), int(day)).toordinal() - EPOCH + (cycles - 1) * 146_097
     except ValueError:
@@ -100,8 +100,8 @@ def parse_moment(text: str) -> Moment | None:
         return Moment(days * DAY, None, DAY)
     if not (int(hour) < 24 and int(minute) < 60 and int(second or 0) < 60):
         return None
-    offset = _offset(zone) if zone else None
-    if offset is not None and abs(offset) > ZONES:
+    offset = _offset(offset_text) if offset_text else None
+    if offset is not None and abs(offset) > MAX_UTC_OFFSET:
         return None
     wall = days * DAY + int(hour) * HOUR + int(minute) * MINUTE + int(second or 0) * SECOND
     if fraction:
@@ -110,24 +110,24 @@ def parse_moment(text: str) -> Moment | None:
     return Moment(wall, offset, unit)
 
 
-def _offset(zone: str) -> int:
-    if zone == "Z":
+def _offset(text: str) -> int:
+    if text == "Z":
         return 0
-    offset = int(zone[1:3]) * HOUR + int(zone[-2:]) * MINUTE
-    return -offset if zone[0] == "-" else offset
+    offset = int(text[1:3]) * HOUR + int(text[-2:]) * MINUTE
+    return -offset if text[0] == "-" else offset
 
 
 def nearest_floats(number: float) -> tuple[float, float]:
-    """The floats (of 32 bits) that a text may mean which reads as this double.
+    """The least and the greatest 32-bit float that a text may mean if it parses to this double.
 
-    They are two where the double is half-way between them: which one is nearer was lost when the text was read.
+    They differ only if the double is halfway between two floats: parsing the text as a double lost which one is nearer.
     """
     below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
     nearest: tuple[float, float] = struct.unpack("2f", struct.pack("2f", below, above))
     return nearest
 
 
-def after_all_with_prefix(prefix: str) -> str | Top:
-    """The least string that is greater than every string with this prefix."""
+def after_all_with_prefix(prefix: str) -> str | AboveAll:
+    """The least value that is greater than every string with this prefix."""
     prefix = prefix.rstrip("\U0010ffff")
-    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else TOP
+    return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else ABOVE_ALL

@@ -1,1 +1,1 @@
-"""How a Lambda event becomes a request, and an answer what API Gateway expects."""
+"""Lambda front end: converts API Gateway events to requests and responses to proxy answers."""

@@ -1,7 +1,7 @@
-"""API Gateway's REST proxy events, in and out.
+"""Conversion of API Gateway REST proxy events to requests, and of responses to proxy answers.
 
-Lambda hands on an answer of at most 6 MB and makes a 502 of a larger one. Whether an answer fits is known here to the
-byte, before Lambda sees it.
+Lambda rejects answers over 6 MB, and API Gateway then returns a 502. This module measures an answer to the byte before
+Lambda does and raises an error of the protocol instead.
 """
 
 import base64
@@ -12,22 +12,22 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, TypedDict
 from urllib.parse import unquote
 
-from core.api.request import Request
+from core.api.requests.request import Request
 from core.api.response import Response
 from core.errors import AnswerTooLargeError
 
 if TYPE_CHECKING:
     from isal.isal_zlib import Compress
 
-# Of ISA-L, which takes a quarter of zlib's fastest time and leaves less of a listing than that; and of zlib, for what
-# would not fit: a tenth less, in fifteen times the time.
+# FAST is a level of ISA-L. It takes a quarter of the time of zlib's fastest level and compresses listings better.
+# SMALL is a level of zlib for answers that do not fit otherwise. It saves another 10% and takes 15 times as long.
 FAST, SMALL = 2, 6
 GZIP_FORMAT = 31
 MAX_ANSWER_BYTES = 6_291_556
-# The most that JSON makes of one character: \u0000.
+# JSON escapes a character with at most 6 characters, as in \u0000.
 MAX_ESCAPED = 6
 TOO_LARGE = (
-    "The answer is larger than the 6 MB that this server can send. Ask for fewer files with a predicate "
+    "The response is larger than the 6 MB that this server can send. Request fewer files with a predicate "
     "(jsonPredicateHints) or a limitHint, accept gzip, or read the table's directory with temporary table credentials "
     "if the provider offers them."
 )
@@ -44,8 +44,8 @@ def request_from_event(event: Mapping[str, Any]) -> Request:
     body = event.get("body") or ""
     return Request(
         method=event["httpMethod"],
-        # A REST API hands path parameters over as they stood in the URL. Bytes that are no UTF-8 become surrogates,
-        # which no name may hold: such a name is not found, rather than an error.
+        # A REST API passes path parameters percent-encoded. Bytes that are not UTF-8 become surrogates, which names
+        # cannot contain. Such a name is therefore not found, instead of causing an error.
         path={
             name: unquote(value, errors="surrogateescape")
             for name, value in (event.get("pathParameters") or {}).items()
@@ -58,24 +58,24 @@ def request_from_event(event: Mapping[str, Any]) -> Request:
 
 
 def buffered_answer(response: Response, request: Request) -> ProxyAnswer:
-    """The whole answer at once, gzipped when the client takes that: signed URLs shrink to a tenth."""
+    """Returns the whole answer, gzipped if the client accepts it. Gzip shrinks signed URLs to a tenth."""
     answer = ProxyAnswer(statusCode=response.status, headers=dict(response.headers), body="", isBase64Encoded=False)
     if request.method == "HEAD":
         return answer
     chunks = filter(None, response.body)
     if not accepts_gzip(request.headers.get("accept-encoding", "")):
         answer["body"] = _text(chunks, room=_room(answer))
-    elif first := next(chunks, None):  # nothing at all stays nothing: an empty answer has no encoding
+    elif first := next(chunks, None):  # An empty body has no encoding.
         answer["headers"] |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
         answer["isBase64Encoded"] = True
-        # Base64 makes four characters of three bytes, and JSON escapes none of them.
+        # Base64 encodes three bytes as four characters, none of which JSON escapes.
         content = _gzip(chain((first,), chunks), room=_room(answer) // 4 * 3)
         answer["body"] = base64.b64encode(content).decode("ascii")
     return answer
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
-    """Whether `gzip` is offered, and not with a weight of zero."""
+    """Whether an Accept-Encoding header offers gzip with a weight other than zero."""
     offers = {}
     for offer in accept_encoding.lower().split(","):
         coding, *parameters = (part.strip() for part in offer.split(";"))
@@ -89,12 +89,12 @@ def _is_zero_weight(parameter: str) -> bool:
 
 
 def _room(answer: ProxyAnswer) -> int:
-    """How many bytes the body of an answer may have that is complete but for it."""
+    """Returns the number of bytes left for the body of an answer that is otherwise complete."""
     return MAX_ANSWER_BYTES - _sent_bytes(answer)
 
 
 def _sent_bytes(value: object) -> int:
-    """As the runtime of Python 3.12 and later writes JSON: what is not ASCII stays as it is."""
+    """Serializes like the Lambda runtime for Python 3.12 and later, which does not escape non-ASCII characters."""
     return len(json.dumps(value, ensure_ascii=False).encode())
 
 
@@ -106,7 +106,7 @@ def _text(chunks: Iterable[bytes], room: int) -> str:
 
 
 def gzip_compressor() -> "Compress":
-    from isal import isal_zlib  # not at a cold start: an answer in plain text does without
+    from isal import isal_zlib  # Imported on demand to keep cold starts short. Plain text does not need it.
 
     return isal_zlib.compressobj(FAST, zlib.DEFLATED, GZIP_FORMAT)
 
@@ -138,7 +138,7 @@ def _unpacked(packed: bytes, piece: int = 65_536) -> Iterator[bytes]:
 
 
 def _at_most(room: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The pieces, as long as they fit: what cannot be sent is not worked out to its end."""
+    """Yields the pieces, and raises an error as soon as they exceed `room` bytes in total."""
     for piece in pieces:
         room -= len(piece)
         if room < 0:

@@ -1,7 +1,7 @@
-"""A route as a Lambda function: event in, answer out, and every error in the protocol's form.
+"""Wraps the handler of a route as a Lambda function.
 
-This is the one place where errors become HTTP. What is not foreseen is a 500 that shows the request id and nothing
-else; its cause is in the log.
+This is the only place that converts errors to HTTP. An unexpected exception becomes a 500 that contains only the
+request ID; the log contains the cause.
 """
 
 import os
@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from core.api.request import Request
+from core.api.requests.request import Request
 from core.api.response import Response, error_response
 from core.errors import SharingError
 from core.runtime.events import ProxyAnswer, buffered_answer, request_from_event
@@ -24,7 +24,7 @@ LambdaHandler = Callable[[Mapping[str, Any], object], ProxyAnswer]
 def function(
     route: str, handle: Handle, *, opens_tables: bool = False, opens_directories: bool = False
 ) -> LambdaHandler:
-    """What a route says it needs is made while Lambda starts the function, not within the first request."""
+    """Returns the Lambda handler. In Lambda, creates what the route needs in the init phase, not in a request."""
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
         services = process_services()
         _ = services.catalog
@@ -52,16 +52,16 @@ def function(
 def _answer(handle: Handle, request: Request, observed: Observed) -> tuple[ProxyAnswer, str | None]:
     try:
         response = handle(Call(request, process_services(), observed))
-        # The body is produced here too: what fails halfway is still answered as a whole.
+        # Also reads the body, so that an error halfway through still becomes an error response.
         return buffered_answer(response, request), None
     except SharingError as error:
         if error.__cause__ is not None:
             logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": request.request_id})
         return _error_answer(error, request), error.code
     except Exception:  # noqa: BLE001
-        logger.exception("unforeseen failure", extra={"request_id": request.request_id})
-        unforeseen = SharingError("The request could not be answered.")
-        return _error_answer(unforeseen, request), unforeseen.code
+        logger.exception("unhandled exception", extra={"request_id": request.request_id})
+        unexpected = SharingError("The request could not be answered.")
+        return _error_answer(unexpected, request), unexpected.code
 
 
 def _error_answer(error: SharingError, request: Request) -> ProxyAnswer:

@@ -1,6 +1,6 @@
-"""One log line and one set of metrics for each request, and a trace in Lambda.
+"""Logs, metrics and traces: one log line and one set of metrics per request.
 
-A line says who asked for what and how it ended. It never holds a token, a signed URL or a header.
+A log line contains the recipient, the table and the outcome. It never contains tokens, signed URLs or headers.
 """
 
 import os
@@ -14,7 +14,7 @@ from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 from core.sharing.call import Observed
 
 NAMESPACE = "Sluice"
-# Of each stack its own, because their metrics meet in one namespace.
+# Different for each stack, because all stacks in an account share one namespace.
 SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "sluice")
 
 logger = Logger(service=SERVICE)
@@ -41,7 +41,7 @@ def record(
             "latency_ms": milliseconds,
         },
     )
-    # Not the shared `Metrics`: requests that run side by side (`sluice serve`) would mix their numbers in it.
+    # `Metrics` is shared by a process and would mix up concurrent requests in `sluice serve`.
     metrics = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
     metrics.add_dimension("route", route)
     metrics.add_metric("Requests", MetricUnit.Count, 1)
@@ -59,9 +59,10 @@ def record(
 
 
 def traced(function: Function) -> Function:
-    """The function with X-Ray's segments around the requests that X-Ray samples.
+    """Adds X-Ray segments to sampled requests.
 
-    The first of these imports the X-Ray SDK, which takes 50 ms: most cold starts in a burst are not sampled.
+    Imports the X-Ray SDK on the first sampled request. The import takes 50 ms, and most cold starts in a burst are not
+    sampled.
     """
 
     @cache

@@ -1,21 +1,22 @@
-"""The change data feed: which rows were inserted, updated and deleted from one version to another.
+"""The change data feed: rows that were inserted, updated and deleted between two versions.
 
-An update writes files of the changed rows beside those that it adds and removes, and these are the feed then. Of any
-other commit, all rows of an added file are inserts and all rows of a removed one deletes.
+If a commit wrote files of changed rows (`cdc`), these are its changes. In any other commit, all rows of an added file
+are inserts and all rows of a removed file are deletes.
 """
 
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from core.api.changes import ChangesRequest
+from core.api.requests.changes import ChangesRequest
 from core.api.response import Response
 from core.api.table_tokens import RangePage, TableTokens
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import Table
+from core.delta.features import CHANGE_FEED_PROPERTY
 from core.delta.history import AfterHistoryError, BeforeHistoryError, moment
-from core.delta.snapshot import Cdc, Commit, FileAction, Metadata
+from core.delta.model import Cdc, Commit, FileAction, Metadata
 from core.errors import InvalidParameterError
-from core.sharing.answers import CHANGE_FEED_PROPERTY, Asked
+from core.sharing.answers.table_answer import AnswerOptions
 from core.sharing.ranges import Range, answer_range, data_changes, head_before, last_head
 from core.sharing.tables import SharedTables, require_urls
 from core.storage.session import StorageSession
@@ -28,7 +29,7 @@ def require_change_feed(table: Table) -> None:
 
 
 def answer_changes(
-    tables: SharedTables, table: Table, changes: ChangesRequest, asked: Asked, tokens: TableTokens
+    tables: SharedTables, table: Table, changes: ChangesRequest, options: AnswerOptions, tokens: TableTokens
 ) -> Response:
     storage = tables.open(table)
     if changes.page_token is None:
@@ -37,14 +38,14 @@ def answer_changes(
         page = RangePage(*tokens.read_page(changes, changes.page_token))
         _require_started(table, page.start)
         tables.delta.check_tip(storage, page.end, page.tip)
-    first = tables.delta.head(storage, page.start)
+    first = tables.delta.summary(storage, page.start)
     _require_recorded(first.metadata, page.start, page)
     before = head_before(tables, storage, first, page)
     if changes.include_historical_metadata:
-        head, last = first, last_head(tables, storage, asked, first, page.end)
+        head, last = first, last_head(tables, storage, options, first, page.end)
     else:
-        head = last = tables.delta.head(storage, page.head)
-    told = Range(
+        head = last = tables.delta.summary(storage, page.head)
+    span = Range(
         page,
         first,
         last,
@@ -55,11 +56,11 @@ def answer_changes(
         page_size=changes.page_size,
     )
     commits = _recorded(tables.delta.commits(storage, page.version, page.end), page)
-    return answer_range(table, storage, asked, told, commits, _changes, partial(tokens.issue_page, changes))
+    return answer_range(table, storage, options, span, commits, _changes, partial(tokens.issue_page, changes))
 
 
 def _first_page(tables: SharedTables, table: Table, storage: StorageSession, changes: ChangesRequest) -> RangePage:
-    """From the first to the last version that are asked for, of those that there are."""
+    """The first page of the requested range, cut off at the latest version."""
     latest = tables.delta.latest_version(storage)
     start = changes.starting_version
     if start is None:
@@ -90,7 +91,7 @@ def _require_started(table: Table, version: int) -> None:
 def _version_at_or_after(tables: SharedTables, table: Table, storage: StorageSession, text: str) -> int:
     timestamp_ms = parse_timestamp(text, field="startingTimestamp")
     try:
-        tables.delta.version_at_or_before(storage, timestamp_ms)  # what was before the first commit, nobody knows
+        tables.delta.version_at_or_before(storage, timestamp_ms)  # raises if the timestamp is before the first commit
         return tables.delta.version_at_or_after(storage, timestamp_ms)
     except BeforeHistoryError as error:
         raise _too_early(error, table) from None
@@ -113,7 +114,7 @@ def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSe
 
 
 def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError:
-    _require_started(table, error.version)  # what came before is not told
+    _require_started(table, error.version)  # does not reveal versions before the start version
     edge = moment(error.edge_ms)
     return InvalidParameterError(
         f"The provided timestamp ({moment(error.timestamp_ms)}) is before the earliest version available to this "

@@ -1,4 +1,4 @@
-"""Temporary table credentials: with them a recipient reads the directory of a table by itself."""
+"""Temporary table credentials, with which a recipient reads a table's directory directly."""
 
 from dataclasses import dataclass
 
@@ -33,12 +33,12 @@ class SharedDirectories:
         )
 
 
-def answer_credentials(directories: SharedDirectories, table: Table, caller: Caller, asked: str | None) -> Response:
+def answer_credentials(directories: SharedDirectories, table: Table, caller: Caller, requested: str | None) -> Response:
     _require_directory(table)
-    location = S3Location.parse(table.location) if asked is None else _location_within(table, asked)
+    location = S3Location.parse(table.location) if requested is None else _location_within(table, requested)
     credentials = directories.credentials(table, caller, location)
     document = {
-        "location": table.location if asked is None else asked,
+        "location": table.location if requested is None else requested,
         "awsTempCredentials": {
             "accessKeyId": credentials.access_key_id,
             "secretAccessKey": credentials.secret_access_key,
@@ -50,7 +50,7 @@ def answer_credentials(directories: SharedDirectories, table: Table, caller: Cal
 
 
 def _require_directory(table: Table) -> None:
-    """The first text is the reference server's, which knows no access modes."""
+    """The first message is the reference server's, which has no access modes."""
     if table.directory_shared:
         return
     if not table.history_shared:
@@ -64,16 +64,16 @@ def _require_directory(table: Table) -> None:
     )
 
 
-def _location_within(table: Table, asked: str) -> S3Location:
-    """Where the table's own locations are taken as they are written, what is asked for is resolved first."""
+def _location_within(table: Table, requested: str) -> S3Location:
+    """The requested location, resolved unless it is written exactly as one of the table's locations."""
     try:
-        location = S3Location.parse(asked)
+        location = S3Location.parse(requested)
     except InvalidLocationError:
-        raise InvalidParameterError(OUTSIDE) from None  # what a recipient sends is not for the log
+        raise InvalidParameterError(OUTSIDE) from None  # keeps what the recipient sent out of the log
     roots = [S3Location.parse(root) for root in (table.location, *table.auxiliary_locations)]
     if location in roots:
         return location
-    # Resolved; or as it stands, for tables whose own location has doubled slashes. A `..` is only ever resolved.
+    # Also tries the location as written, for tables whose own location has double slashes. A `..` is always resolved.
     literal = [] if {".", ".."} & set(location.prefix.split("/")) else [location]
     for wanted in (location.resolved(), *literal):
         if any(root.covers(wanted) for root in roots):

@@ -38,7 +38,7 @@ def table_item(table: Table) -> dict[str, Any]:
 
 
 def directory_fields(table: Table) -> dict[str, Any]:
-    """What tells a client that it may read the table's directory. Where it may not, no location is shown."""
+    """Tells a client that it may read the table's directory. Otherwise no location is shown."""
     if not table.directory_shared:
         return {}
     fields: dict[str, Any] = {"location": table.location, "accessModes": list(table.access_modes)}

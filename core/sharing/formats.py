@@ -1,12 +1,12 @@
-"""Which format an answer has: one that the client takes, and in which it reads the table right.
+"""Chooses the response format: one that the client accepts and in which it reads the table correctly.
 
-Where it takes both, parquet format is for tables that need nothing else. What no offered format can carry is refused: a
-client that is handed the wrong one would read wrong rows, and not know it.
+A client that accepts both formats gets parquet format for tables that need no more. If no accepted format can carry the
+table, the request is refused, because in the wrong format a client would read wrong rows without noticing.
 """
 
 from collections.abc import Iterable
 
-from core.api.capabilities import DELTA, PARQUET, Capabilities
+from core.api.requests.capabilities import DELTA, PARQUET, Capabilities
 from core.delta.features import (
     DELETION_VECTORS,
     FEATURES,
@@ -15,12 +15,17 @@ from core.delta.features import (
     enabled_features,
     reader_features,
 )
-from core.delta.snapshot import Cdc, Commit, FileAction, Metadata, Protocol
+from core.delta.model import Cdc, Commit, FileAction, Metadata, Protocol
 from core.errors import UnsupportedOperationError
+from core.sharing.answers.delta_answer import DeltaAnswer
+from core.sharing.answers.parquet_answer import ParquetAnswer
+from core.sharing.answers.table_answer import TableAnswer
+
+ANSWERS: dict[str, type[TableAnswer]] = {PARQUET: ParquetAnswer, DELTA: DeltaAnswer}
 
 
 def choose_format(capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> str:
-    """For files that `active` features are needed for, of a table that has `enabled` ones switched on."""
+    """`active`: features needed to read the files; `enabled`: features that the table's properties switch on."""
     if len(capabilities.formats) == 1:
         (chosen,) = capabilities.formats
     else:
@@ -30,13 +35,16 @@ def choose_format(capabilities: Capabilities, active: frozenset[str], enabled: f
 
 
 def _best_as_parquet(capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> bool:
-    """As plain files, unless the client knows, by its own word, the better way to read them."""
+    """Whether the files can be read as plain Parquet, and the client names none of the table's features."""
     known = any(name.lower() in capabilities.reader_features for name in active | enabled)
     return all(FEATURES[name].plain for name in active) and not known
 
 
 def require(response_format: str, capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> None:
-    """Refuses what the client could not read right in this format. The first words are the reference server's."""
+    """Refuses features that the client could not read correctly in this format.
+
+    The beginning of the message is the reference server's.
+    """
     if response_format == PARQUET:
         missing = [name for name in active if not FEATURES[name].plain]
     else:
@@ -53,7 +61,7 @@ def require(response_format: str, capabilities: Capabilities, active: frozenset[
 
 
 class FormatGate:
-    """Follows a table through the commits of a range, whose answer has one format from its first line to its last."""
+    """Checks each commit of a range against the one format that the whole answer has."""
 
     def __init__(
         self, response_format: str, capabilities: Capabilities, protocol: Protocol, metadata: Metadata
@@ -64,11 +72,11 @@ class FormatGate:
         self._allowed: frozenset[str] | None = None
 
     def allow_only(self, protocol: Protocol) -> None:
-        """Refuse what the protocol that the client was told does not have."""
+        """From now on, refuses features that the protocol sent to the client does not have."""
         self._allowed = reader_features(protocol)
 
     def follow(self, commit: Commit, files: Iterable[FileAction]) -> None:
-        """`files`: those of the commit's that are to be answered."""
+        """Checks a commit. `files` are those of its files that are part of the answer."""
         if commit.protocol or commit.metadata:
             self._protocol = commit.protocol or self._protocol
             self.metadata = commit.metadata or self.metadata

@@ -1,21 +1,21 @@
-"""A query's answer: the files that a reader needs, each with a signed URL.
+"""Answers queries: the files that a reader needs, each with a signed URL.
 
-Files are signed and written one after the other as the answer is read, so the first line is out before the last file is
-looked at. All pages of an answer are of the version of its first, and so is a refreshed answer: whoever has the token
-may read that version, whether history is shared or not.
+Files are signed and written while the answer is read, so the first line is sent before the last file is evaluated. All
+pages of an answer, and a refreshed answer, have the pinned version of the first page. Whoever holds the token may read
+that version, even if history is not shared.
 """
 
 import contextlib
 import sys
 from collections.abc import Callable, Iterator
 
-from core.api.query import QueryRequest
+from core.api.requests.query import QueryRequest
 from core.api.response import Response
 from core.api.table_tokens import Refresh, SnapshotPage, TableTokens
 from core.catalog.model import Table
-from core.delta.snapshot import ChangedLogError, Snapshot
-from core.errors import InvalidParameterError
-from core.sharing.answers import Asked, PagedLines, TableAnswer
+from core.delta.snapshot import Snapshot
+from core.errors import ChangedLogError, InvalidParameterError
+from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
 from core.sharing.metadata import begin_snapshot
 from core.sharing.ranges import answer_stream
 from core.sharing.selection import START, Kept, Position, Selection
@@ -24,28 +24,28 @@ from core.storage.session import StorageSession
 
 
 def answer_query(
-    tables: SharedTables, table: Table, query: QueryRequest, asked: Asked, tokens: TableTokens
+    tables: SharedTables, table: Table, query: QueryRequest, options: AnswerOptions, tokens: TableTokens
 ) -> Response:
     _check_against(table, query)
     if query.starting_version is not None:
-        return answer_stream(tables, table, query, query.starting_version, asked, tokens)
+        return answer_stream(tables, table, query, query.starting_version, options, tokens)
     storage = tables.open(table)
     start, refresh = START, None
     if query.page_token is not None:
         page = SnapshotPage(*tokens.read_page(query, query.page_token))
-        snapshot, start = _of_page(tables, table, storage, page), Position(page.place, page.rows)
+        snapshot, start = _snapshot_of_page(tables, table, storage, page), Position(page.place, page.rows)
     elif query.refresh_token is not None:
         refresh = tokens.read_refresh(query.refresh_token)
         snapshot = _refreshed(tables, table, storage, query, refresh)
     else:
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
-        snapshot = _to_go_on(tables, storage, query, snapshot)
-    answer, head = begin_snapshot(table, storage, asked, snapshot)
+        snapshot = _in_stable_order(tables, storage, query, snapshot)
+    answer, head = begin_snapshot(table, storage, options, snapshot)
     selection = Selection.of(query, snapshot.metadata)
-    asked.observed.hints_ignored = selection.ignored_parts()
-    kept = selection.kept(snapshot.batches(selection.predicate), asked.observed, start)
+    options.observed.hints_ignored = selection.ignored_parts()
+    kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
 
-    name = (snapshot.version, snapshot.origin, snapshot.tip)
+    name = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
     def token_at(position: Position) -> str:
         return tokens.issue_page(query, SnapshotPage(*name, *position))
@@ -58,10 +58,10 @@ def answer_query(
     return answer.response(snapshot.version, body)
 
 
-def _of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
+def _snapshot_of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
     require_started(table, page.version)
     tables.delta.check_tip(storage, page.version, page.tip)
-    return tables.delta.snapshot_from(storage, page.origin, page.version)
+    return tables.delta.snapshot_from(storage, page.checkpoint_id, page.version)
 
 
 def _refreshed(
@@ -69,14 +69,16 @@ def _refreshed(
 ) -> Snapshot:
     require_started(table, refresh.version)
     tables.delta.check_tip(storage, refresh.version, refresh.tip)
-    if query.limit_hint is not None:  # which files fill it depends on their order
+    if query.limit_hint is not None:  # which files reach the limit depends on their order
         with contextlib.suppress(ChangedLogError):
-            return tables.delta.snapshot_from(storage, refresh.origin, refresh.version)
-    return _to_go_on(tables, storage, query, tables.delta.snapshot(storage, version=refresh.version))
+            return tables.delta.snapshot_from(storage, refresh.checkpoint_id, refresh.version)
+    return _in_stable_order(tables, storage, query, tables.delta.snapshot(storage, version=refresh.version))
 
 
-def _to_go_on(tables: SharedTables, storage: StorageSession, query: QueryRequest, snapshot: Snapshot) -> Snapshot:
-    """In an order that any process can read it in, if a later request will need the same."""
+def _in_stable_order(
+    tables: SharedTables, storage: StorageSession, query: QueryRequest, snapshot: Snapshot
+) -> Snapshot:
+    """The snapshot, in an order that any process can reproduce if a later request continues from it."""
     ordered = query.page_size is not None or (query.include_refresh_token and query.limit_hint is not None)
     return tables.delta.snapshot_to_page(storage, snapshot) if ordered else snapshot
 
@@ -91,23 +93,23 @@ def _lines(
     token_at: Callable[[Position], str],
 ) -> PagedLines:
     yield head
-    travels = query.version is not None or query.timestamp is not None
-    version, timestamp = (snapshot.version, snapshot.timestamp) if travels else (None, None)
+    time_travel = query.version is not None or query.timestamp is not None
+    version, timestamp = (snapshot.version, snapshot.timestamp) if time_travel else (None, None)
     left = query.page_size or sys.maxsize
     for kept in coming:
-        told = kept if len(kept.places) <= left else kept.first(left)
-        yield from answer.file_lines(told.files, version, timestamp)
-        if told.places:
-            position = Position(told.places[-1], position.rows + sum(told.rows))
-        if told is not kept:
+        page = kept if len(kept.places) <= left else kept.first(left)
+        yield from answer.file_lines(page.files, version, timestamp)
+        if page.places:
+            position = Position(page.places[-1], position.rows + sum(page.rows))
+        if page is not kept:
             return token_at(position)
-        left -= len(told.places)
+        left -= len(page.places)
     return None
 
 
 def _check_against(table: Table, query: QueryRequest) -> None:
     require_urls(table)
-    if query.travels:
+    if query.reads_history:
         require_history(table)
     for version in (query.version, query.starting_version):
         if version is not None:

@@ -1,8 +1,8 @@
-"""What was committed in a range of versions: for streams, which go on by `startingVersion`, and for the change feed.
+"""Answers with the commits in a range of versions, for streaming reads (`startingVersion`) and the change data feed.
 
-Commits are written out one by one as they are read. A range crosses changes of schema, of properties and of protocol,
-while its answer keeps the format that it began with: with each commit it is seen whether that is still right. All pages
-of an answer are of the range that the first one found.
+Commits are written one by one as they are read. Schema, properties and protocol may change within a range, but the
+answer keeps the format of its first line, so each commit is checked against it. All pages cover the range that the
+first page determined.
 """
 
 import sys
@@ -10,16 +10,17 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from core.api.capabilities import DELTA
-from core.api.query import QueryRequest
+from core.api.requests.capabilities import DELTA
+from core.api.requests.query import QueryRequest
 from core.api.response import Response
 from core.api.table_tokens import RangePage, TableTokens
 from core.catalog.model import Table
 from core.delta.features import DELETION_VECTORS, active_features, covering, enabled_features, relayed
-from core.delta.snapshot import Cdc, Commit, FileAction, Head, Protocol
+from core.delta.model import Cdc, Commit, FileAction, Protocol
+from core.delta.snapshot import SnapshotSummary
 from core.errors import InvalidParameterError
-from core.sharing.answers import ANSWERS, Asked, PagedLines, TableAnswer
-from core.sharing.formats import FormatGate, choose_format
+from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
+from core.sharing.formats import ANSWERS, FormatGate, choose_format
 from core.sharing.tables import SharedTables
 from core.storage.session import StorageSession
 
@@ -30,24 +31,24 @@ TokenAt = Callable[[RangePage], str]
 @dataclass(frozen=True, slots=True)
 class Range:
     page: RangePage
-    first: Head
-    """At its first version."""
-    last: Head
-    """At its last version or later, so that its protocol allows all that the range has in it."""
-    head: Head
-    """The one whose metadata its answer begins with."""
-    before: Head
-    """The one that the page's commits follow; the first one, if they begin with it."""
+    first: SnapshotSummary
+    """The first version of the range."""
+    last: SnapshotSummary
+    """The last version of the range or a later one. Its protocol allows everything in the range."""
+    head: SnapshotSummary
+    """The version whose metadata the answer begins with."""
+    before: SnapshotSummary
+    """The version before the page's commits; on the first page, the first version."""
     with_metadata: bool
-    """Whether the client wants to know where the metadata changes; `with_protocol` says the same of the protocol."""
+    """Whether the answer shows metadata changes. `with_protocol` is the same for protocol changes."""
     with_protocol: bool
     page_size: int | None
 
 
 def answer_stream(
-    tables: SharedTables, table: Table, query: QueryRequest, start: int, asked: Asked, tokens: TableTokens
+    tables: SharedTables, table: Table, query: QueryRequest, start: int, options: AnswerOptions, tokens: TableTokens
 ) -> Response:
-    """All data that was added and removed from `startingVersion` on."""
+    """Answers with all data added and removed since `startingVersion`."""
     storage = tables.open(table)
     if query.page_token is None:
         end = _end(tables, table, storage, query, start)
@@ -55,19 +56,19 @@ def answer_stream(
     else:
         page = RangePage(*tokens.read_page(query, query.page_token))
         tables.delta.check_tip(storage, page.end, page.tip)
-    first = tables.delta.head(storage, start)
-    told = Range(
+    first = tables.delta.summary(storage, start)
+    span = Range(
         page,
         first,
         before=head_before(tables, storage, first, page),
-        last=last_head(tables, storage, asked, first, page.end),
+        last=last_head(tables, storage, options, first, page.end),
         head=first,
         with_metadata=True,
         with_protocol=query.include_historical_protocol,
         page_size=query.page_size,
     )
     commits = tables.delta.commits(storage, page.version, page.end)
-    return answer_range(table, storage, asked, told, commits, data_changes, partial(tokens.issue_page, query))
+    return answer_range(table, storage, options, span, commits, data_changes, partial(tokens.issue_page, query))
 
 
 def _end(tables: SharedTables, table: Table, storage: StorageSession, query: QueryRequest, start: int) -> int:
@@ -85,74 +86,80 @@ def _end(tables: SharedTables, table: Table, storage: StorageSession, query: Que
     return end
 
 
-def head_before(tables: SharedTables, storage: StorageSession, first: Head, page: RangePage) -> Head:
-    return first if page.version == page.start else tables.delta.head(storage, page.version - 1)
+def head_before(
+    tables: SharedTables, storage: StorageSession, first: SnapshotSummary, page: RangePage
+) -> SnapshotSummary:
+    return first if page.version == page.start else tables.delta.summary(storage, page.version - 1)
 
 
-def last_head(tables: SharedTables, storage: StorageSession, asked: Asked, first: Head, end: int) -> Head:
-    """The one at the end of a range; the first one will do for an answer in parquet format, which has no protocol."""
-    if end == first.version or DELTA not in asked.capabilities.formats:
+def last_head(
+    tables: SharedTables, storage: StorageSession, options: AnswerOptions, first: SnapshotSummary, end: int
+) -> SnapshotSummary:
+    """The last version of a range. Parquet format has no protocol line, so there the first version is enough."""
+    if end == first.version or DELTA not in options.capabilities.formats:
         return first
-    return tables.delta.head(storage, end)
+    return tables.delta.summary(storage, end)
 
 
 def answer_range(
     table: Table,
     storage: StorageSession,
-    asked: Asked,
-    told: Range,
+    options: AnswerOptions,
+    span: Range,
     commits: Iterable[Commit],
     select: Select,
     token_at: TokenAt,
 ) -> Response:
-    """`select`: the files of a commit that are to be answered."""
-    heads = (told.first, told.last, told.head)
-    # Whether a file of the range has a deletion vector shows only when it comes.
+    """`select` returns the files of a commit that are part of the answer."""
+    heads = (span.first, span.last, span.head)
+    # Whether a file has a deletion vector is known only when its commit is read.
     active = frozenset[str]().union(
         *(active_features(each.protocol, each.metadata, deletion_vectors=False) for each in heads)
     )
     enabled = frozenset[str]().union(*(enabled_features(each.protocol, each.metadata) for each in heads))
     protocol = covering(each.protocol for each in heads)
     possible = {DELETION_VECTORS}.intersection(protocol.reader_features)
-    chosen = choose_format(asked.capabilities, active, enabled | possible)
-    answer = ANSWERS[chosen](table, storage, asked)
-    named = {name for name in protocol.reader_features if name.lower() in asked.capabilities.reader_features}
+    chosen = choose_format(options.capabilities, active, enabled | possible)
+    answer = ANSWERS[chosen](table, storage, options)
+    named = {name for name in protocol.reader_features if name.lower() in options.capabilities.reader_features}
     protocol = relayed(protocol, active | enabled | named)
-    gate = FormatGate(chosen, asked.capabilities, told.before.protocol, told.before.metadata)
-    if chosen == DELTA and not told.with_protocol:
+    gate = FormatGate(chosen, options.capabilities, span.before.protocol, span.before.metadata)
+    if chosen == DELTA and not span.with_protocol:
         gate.allow_only(protocol)
-    body = _lines(answer, told, protocol, commits, select, gate, token_at)
-    return answer.response(told.first.version, answer.ended(body, due=told.page_size is not None))
+    body = _lines(answer, span, protocol, commits, select, gate, token_at)
+    return answer.response(span.first.version, answer.ended(body, due=span.page_size is not None))
 
 
 def data_changes(commit: Commit) -> list[FileAction]:
-    """Without what only moves rows from file to file, as OPTIMIZE does."""
+    """The files that a commit added and removed, without those that only move rows between files, as OPTIMIZE does."""
     return [file for file in commit.files if not isinstance(file, Cdc) and file.data_change]
 
 
 def _lines(
     answer: TableAnswer,
-    told: Range,
+    span: Range,
     protocol: Protocol,
     commits: Iterable[Commit],
     select: Select,
     gate: FormatGate,
     token_at: TokenAt,
 ) -> PagedLines:
-    """`protocol`: one that does for the whole range. Spark refuses metadata that the protocol does not allow."""
-    page, head = told.page, told.head
-    with_protocol = told.with_protocol and answer.response_format == DELTA
+    """`protocol` covers the whole range, because Spark refuses metadata that the protocol does not allow."""
+    page, head = span.page, span.head
+    with_protocol = span.with_protocol and answer.response_format == DELTA
     yield answer.protocol_line(head.protocol, version=head.version) if with_protocol else answer.protocol_line(protocol)
     yield answer.metadata_line(head.metadata, totals=head, version=head.version)
-    left = told.page_size or sys.maxsize
-    held: list[bytes] = []  # until the next file comes, for its page is theirs
+    left = span.page_size or sys.maxsize
+    held: list[bytes] = []  # written with the next file, so that they are on its page
     for commit in commits:
         files = select(commit)
-        partitioned = bool(gate.metadata.partition_columns)  # before this commit, when there was what it removes
+        partitioned = bool(
+            gate.metadata.partition_columns
+        )  # as of before the commit, when the files it removes were live
         gate.follow(commit, files)
         done = page.files if commit.version == page.version else 0
         if done == 0:
-            held += _changes_of_table(answer, told, commit, with_protocol=with_protocol)
+            held += _changes_of_table(answer, span, commit, with_protocol=with_protocol)
         for file in files[done:]:
             if left == 0:
                 return token_at(page)
@@ -165,10 +172,10 @@ def _lines(
     return None
 
 
-def _changes_of_table(answer: TableAnswer, told: Range, commit: Commit, *, with_protocol: bool) -> Iterator[bytes]:
-    """Where its protocol or its metadata is another one from now on. Such lines do not count towards a page's size."""
-    if commit.version > told.first.version:
+def _changes_of_table(answer: TableAnswer, span: Range, commit: Commit, *, with_protocol: bool) -> Iterator[bytes]:
+    """Lines for a changed protocol or changed metadata. They do not count towards the page size."""
+    if commit.version > span.first.version:
         if commit.protocol and with_protocol:
             yield answer.protocol_line(commit.protocol, version=commit.version)
-        if commit.metadata and told.with_metadata:
+        if commit.metadata and span.with_metadata:
             yield answer.metadata_line(commit.metadata, version=commit.version)

@@ -1,7 +1,7 @@
-"""Which of a snapshot's files a query keeps: those that its predicates do not rule out, up to its limit.
+"""Selects the files of a snapshot that a query keeps: those that may match its predicates, up to its limit.
 
-Files are judged by column, a batch at a time. An answer in pages goes on from a place among all files of the snapshot,
-kept or not.
+Predicates are evaluated by column, one batch at a time. A page continues from a position among all files of the
+snapshot, including skipped ones.
 """
 
 import sys
@@ -11,41 +11,42 @@ from dataclasses import dataclass
 from itertools import accumulate, compress, repeat
 from typing import TYPE_CHECKING, NamedTuple
 
-from core.api.query import QueryRequest
+from core.api.requests.query import QueryRequest
 from core.delta.features import column_mapping_mode
-from core.delta.snapshot import FileBatch, Metadata
-from core.pruning.files import EVERY, SOME, row_count
+from core.delta.log.batch import FileBatch
+from core.delta.model import Metadata
+from core.pruning.files import ALL_MATCH, MAY_MATCH, row_count
 from core.sharing.call import Observed
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
 
-# What a limit asks for is often in the first few files.
+# The first few files often have enough rows for a limit.
 LIMITED_BATCH = 256
 MAX_LOGGED_PARTS = 10
 MAX_LOGGED_TEXT = 200
 
 
 class Position(NamedTuple):
-    """How far an answer has come."""
+    """The position that an answer has reached."""
 
     place: int = 0
-    """How many files came before, kept or not."""
+    """Number of files before this position, including skipped ones."""
     rows: int = 0
-    """How many rows of those that were kept count towards the limit."""
+    """Number of rows in the kept files that count towards the limit."""
 
 
 START = Position()
 
 
 class Kept(NamedTuple):
-    """Some files of a snapshot."""
+    """Files of a snapshot that a query keeps."""
 
     files: FileBatch
     places: Sequence[int]
-    """Of each, how many files came up to it and with it."""
+    """For each file, the number of files up to and including it."""
     rows: Sequence[int]
-    """Of each, how many rows count towards the limit; empty if there is none."""
+    """For each file, the number of rows that count towards the limit; empty without a limit."""
 
     def first(self, number: int) -> "Kept":
         return Kept(self.files.between(0, number), self.places[:number], self.rows[:number])
@@ -60,7 +61,7 @@ class Selection:
     def of(cls, query: QueryRequest, metadata: Metadata) -> "Selection":
         if not query.predicate_hints and not query.json_predicate_hints:
             return cls(limit=query.limit_hint)
-        from core.pruning.predicate import compile_predicate  # not at a cold start: most queries come without a hint
+        from core.pruning.predicate import compile_predicate  # not at a cold start: most queries have no hints
 
         predicate = compile_predicate(
             query.predicate_hints,
@@ -72,47 +73,49 @@ class Selection:
         return cls(predicate, query.limit_hint)
 
     def ignored_parts(self) -> list[str]:
-        """What of the hints is of no use, and why: for the log."""
+        """Parts of the hints that could not be used, each with the reason, for the log."""
         notes = self.predicate.notes if self.predicate else ()
         ignored = [(note.text, note.ignored_because) for note in notes if note.ignored_because]
         return [f"{text[:MAX_LOGGED_TEXT]}: {why[:MAX_LOGGED_TEXT]}" for text, why in ignored[:MAX_LOGGED_PARTS]]
 
     def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[Kept]:
-        """The files after `start`, in the order in which they come."""
+        """Yields the kept files after `start`, in order."""
         if self.limit is None:
-            for place, batch in _coming(batches, start.place):
-                yield self._judged(place, batch, observed)
+            for place, batch in _batches_after(batches, start.place):
+                yield self._evaluated(place, batch, observed)
             return
         rows = start.rows
         if rows >= self.limit:
             return
-        for place, batch in _coming(batches, start.place, LIMITED_BATCH):
-            kept = self._judged(place, batch, observed)
+        for place, batch in _batches_after(batches, start.place, LIMITED_BATCH):
+            kept = self._evaluated(place, batch, observed)
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
             if rows >= self.limit:
                 return
 
-    def _judged(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
+    def _evaluated(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
         places = range(place + 1, place + 1 + batch.num_files)
         if self.predicate is None:
-            return Kept(batch, places, self._rows(batch, repeat(SOME | EVERY)))
-        verdicts = self.predicate.evaluate(batch.columns)
-        may_match = [verdict & SOME for verdict in verdicts]
+            return Kept(batch, places, self._rows(batch, repeat(MAY_MATCH | ALL_MATCH)))
+        truth_values = self.predicate.evaluate(batch.columns)
+        may_match = [value & MAY_MATCH for value in truth_values]
         files = batch.only(may_match)
         observed.files_pruned += batch.num_files - files.num_files
-        return Kept(files, list(compress(places, may_match)), self._rows(files, compress(verdicts, may_match)))
+        return Kept(files, list(compress(places, may_match)), self._rows(files, compress(truth_values, may_match)))
 
-    def _rows(self, files: FileBatch, verdicts: Iterable[int]) -> list[int]:
-        """Rows that may not match do not count: a limit that they fill could cut off others that do."""
+    def _rows(self, files: FileBatch, truth_values: Iterable[int]) -> list[int]:
+        """Counts only files whose rows all match. Other rows could fill the limit and cut off rows that match."""
         if self.limit is None:
             return []
-        judged = zip(files.columns.num_records(), files.deletion_vectors, verdicts, strict=False)
-        return [(row_count(number, vector) or 0) if verdict & EVERY else 0 for number, vector, verdict in judged]
+        rows = zip(files.columns.num_records(), files.deletion_vectors, truth_values, strict=False)
+        return [(row_count(number, vector) or 0) if value & ALL_MATCH else 0 for number, vector, value in rows]
 
 
-def _coming(batches: Iterable[FileBatch], start: int, size: int = sys.maxsize) -> Iterator[tuple[int, FileBatch]]:
-    """The files after the first `start` ones, at most `size` at a time, each time with the place where they begin."""
+def _batches_after(
+    batches: Iterable[FileBatch], start: int, size: int = sys.maxsize
+) -> Iterator[tuple[int, FileBatch]]:
+    """Yields the files after the first `start` ones, at most `size` at a time, each with its position."""
     place = 0
     for batch in batches:
         files = batch.num_files

@@ -1,6 +1,6 @@
-"""What a process makes once and every request uses: clients, catalog, tables.
+"""The services of a process, shared by all requests: clients, catalog, tables.
 
-Each part is made when it is first needed, because a listing route must not pay for a table reader at its cold start.
+Each service is created on first use, so that a listing route does not load a table reader at its cold start.
 """
 
 import threading
@@ -16,11 +16,11 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from core.delta.index import Index
+    from core.delta.index import Indexes
     from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
-# A catalog look-up takes milliseconds: one that hangs is given up and tried again well within a request's time.
+# A catalog lookup takes milliseconds. One that hangs is retried well within the time of a request.
 CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,
@@ -58,7 +58,8 @@ class Services:
     def tables(self) -> "SharedTables":
         with self._lock:
             if self._tables is None:
-                from core.delta.tables import CacheLimits, DeltaTables
+                from core.delta.cache.tables import CacheLimits
+                from core.delta.tables import DeltaTables
                 from core.sharing.tables import SharedTables
                 from core.storage.session import Storage
 
@@ -68,13 +69,13 @@ class Services:
                 self._tables = SharedTables(storage, delta, self._settings.staleness_seconds)
             return self._tables
 
-    def _index(self) -> "Index | None":
+    def _index(self) -> "Indexes | None":
         if self._settings.index_table is None:
             return None
-        from core.index.reader import TableIndexes
-        from core.index.store import IndexStore
+        from core.index.read.indexes import StoredIndexes
+        from core.index.read.store import IndexStore
 
-        return TableIndexes(IndexStore(self._dynamodb, self._settings.index_table))
+        return StoredIndexes(IndexStore(self._dynamodb, self._settings.index_table))
 
     @property
     def directories(self) -> "SharedDirectories":

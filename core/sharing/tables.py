@@ -1,4 +1,4 @@
-"""Shared tables at the point in time that a request names, with the rules of what a recipient may see of history."""
+"""Shared tables at the version that a request names, and the rules for how much history a recipient may see."""
 
 from dataclasses import dataclass
 
@@ -55,7 +55,7 @@ class SharedTables:
                 staleness_seconds=self._staleness(table),
             )
         except BeforeHistoryError as error:
-            require_started(table, error.version)  # what came before is not told either
+            require_started(table, error.version)  # does not reveal versions before the start version
             raise
         require_started(table, snapshot.version)
         return snapshot

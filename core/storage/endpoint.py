@@ -1,6 +1,6 @@
-"""Where a bucket is served: at its region's endpoint or a custom one, as part of the host or of the path.
+"""The endpoint of a bucket: regional or custom, with the bucket in the host or in the path.
 
-The rules are botocore's, so that our signed URLs go where its client would go; a property test compares them.
+The rules are botocore's, so that signed URLs use the same endpoint as its client. A property test compares them.
 """
 
 import re
@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-# The partitions whose regions are not under amazonaws.com.
+# Partitions whose regions are not under amazonaws.com.
 DNS_SUFFIXES = {
     "cn-": "amazonaws.com.cn",
     "eusc-": "amazonaws.eu",
@@ -21,7 +21,7 @@ HOST_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 class BucketEndpoint(NamedTuple):
-    """`url` ends without slash, and has the bucket in its host if `virtual`."""
+    """`url` has no trailing slash. If `virtual`, its host includes the bucket."""
 
     url: str
     virtual: bool
@@ -30,7 +30,7 @@ class BucketEndpoint(NamedTuple):
     def of(cls, bucket: str, *, region: str, endpoint_url: str | None, path_style: bool) -> "BucketEndpoint":
         base = (endpoint_url or _regional_endpoint(region)).rstrip("/")
         scheme, _, rest = base.partition("://")
-        # A certificate's wildcard covers one label, so over https a bucket with dots stays out of the host.
+        # A wildcard certificate covers one label, so over https a bucket with dots goes into the path.
         labels = bucket.split(".") if scheme == "http" else [bucket]
         hostable = len(bucket) >= 3 and all(map(HOST_LABEL.fullmatch, labels)) and not _is_ip(bucket)
         if path_style or not hostable or _is_ip(urlsplit(base).hostname or ""):
@@ -40,7 +40,7 @@ class BucketEndpoint(NamedTuple):
 
 def _regional_endpoint(region: str) -> str:
     if region == "us-east-1":
-        return "https://s3.amazonaws.com"  # botocore's name for it, unless told otherwise
+        return "https://s3.amazonaws.com"  # botocore's default
     for prefix, suffix in DNS_SUFFIXES.items():
         if region.startswith(prefix):
             return f"https://s3.{region}.{suffix}"

@@ -1,22 +1,23 @@
-"""Where a table lies: `s3://bucket/prefix`, however the provider spelled it."""
+"""The location of a table, parsed from `s3://`, `s3a://` or `s3n://`."""
 
 import re
 from dataclasses import dataclass
 
 SCHEMES = ("s3", "s3a", "s3n")
-# S3's rule, and the capitals and underscores of some old buckets. A bucket becomes part of a host name.
+# S3's rule for bucket names, plus the capitals and underscores of old buckets. Strict, because the bucket becomes part
+# of a host name.
 BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,61}[A-Za-z0-9]")
 
 
 class InvalidLocationError(ValueError):
-    """Not an S3 location. For the provider's eyes: the message repeats the location."""
+    """Not an S3 location. The message contains the location, so only the provider may see it."""
 
 
 @dataclass(frozen=True, slots=True)
 class S3Location:
     bucket: str
     prefix: str
-    """Without leading or trailing slash; empty for a table at the bucket's root."""
+    """Without leading or trailing slash. Empty for a table at the root of the bucket."""
 
     @classmethod
     def parse(cls, uri: str) -> "S3Location":
@@ -34,7 +35,7 @@ class S3Location:
         return f"{self.prefix}/{relative}" if self.prefix else relative
 
     def resolved(self) -> "S3Location":
-        """Without `.`, `..` and doubled slashes, which S3 takes literally and a client may not. A `%` stays a `%`."""
+        """Resolves `.`, `..` and double slashes, which S3 takes literally but clients may not. Does not decode `%`."""
         parts: list[str] = []
         for part in self.prefix.split("/"):
             if part == "..":
@@ -44,5 +45,5 @@ class S3Location:
         return S3Location(self.bucket, "/".join(parts))
 
     def covers(self, other: "S3Location") -> bool:
-        """Whether `other` is this directory or lies below it: `t1` does not cover `t10`."""
+        """Whether `other` is this directory or is inside it. `t1` does not cover `t10`."""
         return self.bucket == other.bucket and f"{other.prefix}/".startswith(self.key(""))

@@ -1,7 +1,7 @@
 """Reads and lists the objects of a bucket.
 
-What a recipient is told of a failure is decided here: files that are missing or not permitted become the
-protocol's two answers. All else (throttling, timeouts) surfaces as it is, after botocore's own retries.
+Missing objects and denied access become `TableFilesError`, with the two texts that the protocol has for recipients.
+All other errors, such as throttling and timeouts, are raised unchanged after botocore's retries.
 """
 
 import contextlib
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
 CHUNK_BYTES = 1024 * 1024
-# The numbers are those of a HEAD request, whose answer has no body to say more.
+# The numbers are for HEAD requests, whose responses have no body with an error code.
 MISSING = frozenset({"404", "412", "NoSuchBucket", "NoSuchKey", "PreconditionFailed"})
-# An object whose state is invalid is one that was archived.
+# InvalidObjectState means that the object is archived.
 DENIED = frozenset(
     {
         *("403", "AccessDenied", "AllAccessDisabled", "InvalidObjectState"),
@@ -35,14 +35,14 @@ class ObjectInfo(NamedTuple):
     size: int
     last_modified_ms: int
     etag: str = ""
-    """Which content it had: a time of whole seconds does not tell two apart."""
+    """Identifies the content. Times have whole seconds and cannot distinguish two writes."""
 
 
 def parse_time(value: Any) -> datetime:
-    """The times of listings, of which botocore's own parser takes two thirds of the time for the whole listing."""
+    """Parses the times of a listing. botocore's parser takes two thirds of the time of the whole listing."""
     try:
         return datetime.fromisoformat(value)
-    except (TypeError, ValueError):  # other answers have other forms
+    except (TypeError, ValueError):  # other responses use other formats
         return parse_timestamp(value)
 
 
@@ -52,7 +52,7 @@ class ObjectReader:
         self._bucket = bucket
 
     def get(self, key: str, etag: str = "") -> bytes:
-        """With the `etag` that was listed, an object that has been replaced since counts as missing."""
+        """If `etag` is given, an object that was replaced since counts as missing."""
         with _table_files_errors():
             return self._body(key, etag).read()
 
@@ -65,7 +65,7 @@ class ObjectReader:
             return self._client.head_object(Bucket=self._bucket, Key=key)["ContentLength"]
 
     def save(self, key: str, file: IO[bytes], etag: str = "") -> None:
-        """Copies an object into a file, without holding it in memory."""
+        """Copies an object into a file without holding it in memory."""
         with _table_files_errors():
             for chunk in self._body(key, etag).iter_chunks(CHUNK_BYTES):
                 file.write(chunk)
@@ -77,7 +77,7 @@ class ObjectReader:
         return self._client.get_object(Bucket=self._bucket, Key=key, **part)["Body"]
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
-        """The objects whose key starts with `prefix` and sorts after `start_after`, in that order."""
+        """Yields the objects whose key starts with `prefix` and sorts after `start_after`, in key order."""
         pages = self._client.get_paginator("list_objects_v2").paginate(
             Bucket=self._bucket, Prefix=prefix, StartAfter=start_after or ""
         )
@@ -96,6 +96,6 @@ def _table_files_errors() -> Iterator[None]:
         code = error.response["Error"]["Code"]
         if code in MISSING:
             raise TableFilesError("table files missing") from error
-        if code in DENIED or code.startswith("KMS."):  # a key that is disabled, or gone
+        if code in DENIED or code.startswith("KMS."):  # the KMS key is disabled or deleted
             raise TableFilesError("permission denied") from error
         raise

@@ -1,7 +1,7 @@
-"""Session policies: what of a storage role's rights a recipient gets along with its credentials.
+"""Session policies, which limit the credentials of a recipient to a part of the storage role's permissions.
 
-A session may do what both its role and its policy allow. So a policy is written for exactly one use, and never
-empty: STS takes an empty one for none, and the session would have all that the role may.
+A session has the permissions that both its role and its policy allow. The policy is never empty: STS treats an empty
+policy as none, and the session would have all permissions of the role.
 """
 
 import json
@@ -13,7 +13,7 @@ from core.storage.location import S3Location
 
 Statement = dict[str, Any]
 
-# What STS takes as plain text. Its packed form has a limit of its own, which only STS can tell.
+# The limit of STS for the plain text. The packed size has a separate limit that only STS can check.
 MAX_CHARACTERS = 2048
 DENY_EVERYTHING: Statement = {"Effect": "Deny", "Action": "*", "Resource": "*"}
 
@@ -21,13 +21,13 @@ _GLOB = re.compile(r"[*?$]")
 
 
 def reading_policy(locations: Sequence[S3Location], *, partition: str, kms_key_arn: str | None = None) -> str:
-    """To read the objects below these locations, and to list them."""
+    """A policy that allows reading and listing the objects in these locations."""
     statements = [statement for location in locations for statement in _reading(location, partition)]
     if statements and kms_key_arn is not None:
         statements.append(_decrypting(kms_key_arn))
     document = {"Version": "2012-10-17", "Statement": statements or [DENY_EVERYTHING]}
-    # In ASCII, by JSON's escapes: STS takes no character beyond U+00FF. Should it refuse an escaped one, nothing is
-    # issued; a wildcard in its place would open the directories of other tables.
+    # ASCII with JSON escapes, because STS accepts no character above U+00FF. If STS refuses an escaped character, no
+    # credentials are issued. Replacing it with a wildcard would open the directories of other tables.
     return json.dumps(document, separators=(",", ":"))
 
 
@@ -37,13 +37,13 @@ def _reading(location: S3Location, partition: str) -> Iterator[Statement]:
     yield {"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{bucket}/{below}"}
     listing: Statement = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket}
     if location.prefix:
-        # Not the prefix without its slash: a listing of `t1` would show what lies in `t10`.
+        # The prefix keeps its slash: without it, listing `t1` would show the objects of `t10`.
         listing["Condition"] = {"StringLike": {"s3:prefix": below}}
     yield listing
 
 
 def _decrypting(key_arn: str) -> Statement:
-    """Only what S3 decrypts for the reader, whatever else the key may be used for."""
+    """Allows decryption only through S3."""
     return {
         "Effect": "Allow",
         "Action": "kms:Decrypt",
@@ -53,5 +53,5 @@ def _decrypting(key_arn: str) -> Statement:
 
 
 def _literal(text: str) -> str:
-    """As IAM reads it literally: a `*` in a prefix must not become a wildcard, nor `${…}` a variable."""
+    """Escapes a prefix for IAM, so that `*` is not a wildcard and `${…}` is not a variable."""
     return _GLOB.sub(lambda found: f"${{{found[0]}}}", text)

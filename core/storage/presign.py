@@ -1,8 +1,8 @@
-"""Signed URLs of S3 objects: Signature Version 4 in the query string.
+"""Signs URLs of S3 objects with Signature Version 4 in the query string.
 
-botocore takes 463 µs for one, so 4.6 s for a table of 10,000 files; this takes about 3 µs. The files of a
-request share credentials, bucket, time and expiry, so all but the object's path is worked out once. The URLs
-are those of botocore's client, byte for byte; a property test compares them.
+botocore takes 463 µs per URL, which is 4.6 s for 10,000 files. This signer takes about 3 µs: the files of a request
+share credentials, bucket, time and expiry, so everything but the object's path is computed once. The URLs equal
+botocore's byte for byte; a property test compares them.
 """
 
 import hashlib
@@ -20,12 +20,12 @@ DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 SAFE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.~/-"
 UNSAFE = re.compile(rb"[^%b]" % re.escape(SAFE))
 ESCAPES = {bytes([byte]): b"%%%02X" % byte for byte in range(256)}
-# What most paths have beside letters: `=` in partitions, `:` and spaces in times, `+` in names.
-FEW = {byte: f"%{byte:02X}" for byte in b"=: +"}
+# Unsafe characters of typical paths: `=` in partitions, `:` and spaces in times, `+` in names.
+COMMON_ESCAPES = {byte: f"%{byte:02X}" for byte in b"=: +"}
 
 
 class UrlSigner:
-    """Signs GET of the objects of one bucket, for one request."""
+    """Signs GET requests for the objects of one bucket, with the credentials and time of one request."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class UrlSigner:
         if credentials.session_token is not None:
             token = f"&X-Amz-Security-Token={quote(credentials.session_token, safe='')}"
         signed_headers = "&X-Amz-SignedHeaders=host"
-        # An HTTP client sends the host in lower case, without the port that the scheme implies.
+        # HTTP clients send the host in lower case and without the default port of the scheme.
         host = url.netloc.lower().removesuffix(DEFAULT_PORTS[url.scheme])
 
         self._origin = f"{url.scheme}://{url.netloc}"
         self._directory = f"{url.path}/" if endpoint.virtual else f"{url.path}/{bucket}/"
-        # What is signed is sorted by name; the URL keeps botocore's order.
+        # Signature Version 4 signs the parameters sorted by name. The URL keeps botocore's order.
         self._signed_tail = f"\n{constant}{token}{signed_headers}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
         self._query = f"?{constant}{signed_headers}{token}&X-Amz-Signature="
         signing_key = f"AWS4{credentials.secret_access_key}".encode()
         for part in scope.split("/"):
             signing_key = hmac.digest(signing_key, part.encode(), "sha256")
-        # HMAC by its definition, of two hashes that have begun: `hmac` objects take three times as long to copy.
+        # HMAC written out as two prepared SHA-256 hashes, because copying `hmac` objects takes three times as long.
         block = signing_key.ljust(HMAC_BLOCK_BYTES, b"\0")
         self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in block))
         self._inner.update(f"AWS4-HMAC-SHA256\n{timestamp}\n{scope}\n".encode())
@@ -72,7 +72,7 @@ class UrlSigner:
         return self.sign_all([key])[0]
 
     def sign_all(self, keys: Sequence[str]) -> list[str]:
-        """Of files by the million: what does not depend on the key is at hand, under a short name."""
+        """The hot path: runs for millions of files, so attributes are bound to local names."""
         sha256, inner_hash, outer_hash = hashlib.sha256, self._inner.copy, self._outer.copy
         origin, query, tail = self._origin, self._query, self._signed_tail
         urls = []
@@ -86,10 +86,10 @@ class UrlSigner:
 
 
 def _escaped(directory: str, keys: Sequence[str]) -> list[str]:
-    """`urllib.parse.quote` takes 7 µs for a key with one `=`, more than all the rest; this takes 0.3."""
+    """Percent-encodes keys in 0.3 µs each. `urllib.parse.quote` takes 7 µs for a key with one `=`."""
     unsafe = set("".join(keys).encode().translate(None, SAFE))
-    if not unsafe <= FEW.keys():
+    if not unsafe <= COMMON_ESCAPES.keys():
         return [directory + UNSAFE.sub(lambda byte: ESCAPES[byte[0]], key.encode()).decode() for key in keys]
     for byte in unsafe:
-        keys = [key.replace(chr(byte), FEW[byte]) for key in keys]
+        keys = [key.replace(chr(byte), COMMON_ESCAPES[byte]) for key in keys]
     return [directory + key for key in keys]

@@ -1,7 +1,7 @@
-"""The storage roles that read tables, sign their URLs, and lend their rights to recipients.
+"""Credentials of storage roles, which read tables, sign URLs and back the credentials of recipients.
 
-A role is always assumed, because only then is the end of its credentials known: those that a function runs
-with hide theirs. They are kept until half of their life; requests that need the same at once share one call.
+Roles are always assumed, because the expiry of a function's own credentials is unknown. Credentials are cached for half
+of their lifetime. Concurrent requests for the same credentials share one call.
 """
 
 import threading
@@ -23,20 +23,20 @@ if TYPE_CHECKING:
     from mypy_boto3_sts.type_defs import AssumeRoleRequestTypeDef
 
 SESSION_NAME = "sluice"
-# A function runs as a role itself, and AWS caps a session that one role starts from another at one hour.
+# A function already runs as a role, and AWS limits role chaining to one hour.
 SESSION_SECONDS = 3600
-# What a request may take between getting its credentials and signing its first URL.
+# The time that a request may take between getting credentials and signing its first URL.
 MARGIN_SECONDS = 60
 MAX_CACHED_ROLES = 256
-# STS answers AccessDenied for an unknown role too; ValidationError means that the ARN is none.
+# STS returns AccessDenied also for an unknown role, and ValidationError for an invalid ARN.
 REFUSALS = frozenset({"AccessDenied", "ValidationError"})
-PATIENCE = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard"})
+CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard"})
 
-Wanted = TypeVar("Wanted", bound=Hashable)
+Subject = TypeVar("Subject", bound=Hashable)
 
 
 class NoStorageRoleError(RuntimeError):
-    """Neither the table nor the server names a role. For the provider's log: recipients see a 500."""
+    """Neither the table nor the server names a role. Goes to the provider's log; recipients see a 500."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class StorageRole:
 
     @classmethod
     def of(cls, settings: Settings, arn: str | None, external_id: str | None) -> "StorageRole":
-        """A table's own, else the server's. An external id belongs to its role: no table's sees the server's."""
+        """The table's role, or else the server's. The server's external id is never sent to a table's own role."""
         if arn:
             return cls(arn, external_id)
         if settings.storage_role_arn:
@@ -64,54 +64,54 @@ class StorageRole:
 
     @property
     def partition(self) -> str:
-        """`aws`, `aws-cn`, `aws-us-gov` …: where the role is, its buckets are."""
+        """The AWS partition of the role and its buckets: `aws`, `aws-cn`, `aws-us-gov` …"""
         return self.arn.partition(":")[2].partition(":")[0]
 
 
-class CredentialsCache(Generic[Wanted]):
-    """Credentials by all that they depend on, for all threads of a process."""
+class CredentialsCache(Generic[Subject]):
+    """A thread-safe cache of credentials. The key must include everything that the credentials depend on."""
 
     def __init__(
         self,
-        obtain: Callable[[Wanted], Credentials],
+        obtain: Callable[[Subject], Credentials],
         *,
         max_entries: int,
         least_seconds: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`least_seconds`: the life that kept credentials must have left, should that be more than half of it."""
+        """Cached credentials have at least half of their lifetime left, and at least `least_seconds`."""
         self._obtain = obtain
         self._max_entries = max_entries
         self._least_seconds = least_seconds
         self._now = now
         self._lock = threading.Lock()
-        self._cached: dict[Wanted, tuple[Credentials, float]] = {}
-        self._pending: dict[Wanted, Future[Credentials]] = {}
+        self._cached: dict[Subject, tuple[Credentials, float]] = {}
+        self._pending: dict[Subject, Future[Credentials]] = {}
 
-    def get(self, wanted: Wanted) -> Credentials:
+    def get(self, subject: Subject) -> Credentials:
         with self._lock:
-            cached, renew_at = self._cached.get(wanted, (None, 0.0))
+            cached, renew_at = self._cached.get(subject, (None, 0.0))
             if cached and self._now() < renew_at:
                 return cached
-            another_asks = wanted in self._pending
-            promise = self._pending.setdefault(wanted, Future())
-        return promise.result() if another_asks else self._renew(wanted, promise)
+            is_pending = subject in self._pending
+            promise = self._pending.setdefault(subject, Future())
+        return promise.result() if is_pending else self._renew(subject, promise)
 
-    def _renew(self, wanted: Wanted, promise: "Future[Credentials]") -> Credentials:
+    def _renew(self, subject: Subject, promise: "Future[Credentials]") -> Credentials:
         started_at = self._now()
         try:
-            credentials = self._obtain(wanted)
+            credentials = self._obtain(subject)
         except BaseException as error:
             with self._lock:
-                del self._pending[wanted]
+                del self._pending[subject]
             promise.set_exception(error)
             raise
         half_of_life = (credentials.expires_at - started_at) / 2
         renew_at = credentials.expires_at - max(half_of_life, self._least_seconds)
         with self._lock:
-            del self._pending[wanted]
-            self._cached.pop(wanted, None)  # so that the dict stays in the order of age
-            self._cached[wanted] = credentials, renew_at
+            del self._pending[subject]
+            self._cached.pop(subject, None)  # keeps the dict ordered by age
+            self._cached[subject] = credentials, renew_at
             if len(self._cached) > self._max_entries:
                 del self._cached[next(iter(self._cached))]
         promise.set_result(credentials)
@@ -119,7 +119,7 @@ class CredentialsCache(Generic[Wanted]):
 
 
 class StorageRoles:
-    """Credentials of storage roles, with all that these may do. They never leave the server."""
+    """Credentials with all permissions of a storage role. They never leave the server."""
 
     def __init__(self, sts: Callable[[], "STSClient"], *, now: Callable[[], float] = time.time) -> None:
         self._sts = sts
@@ -135,8 +135,8 @@ class StorageRoles:
 
 
 def sts_client(settings: Settings, botocore_session: "Session") -> "STSClient":
-    """Of whoever this process runs as."""
-    return cast("STSClient", botocore_session.create_client("sts", region_name=settings.region, config=PATIENCE))
+    """An STS client with the credentials that this process runs with."""
+    return cast("STSClient", botocore_session.create_client("sts", region_name=settings.region, config=CLIENT_CONFIG))
 
 
 def assume_role(sts: "STSClient", role: StorageRole, *, session_name: str, policy: str | None = None) -> Credentials:

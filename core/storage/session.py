@@ -1,7 +1,7 @@
-"""A table's storage, opened for one request.
+"""The storage of a table, opened for one request.
 
-A session fixes the moment and the credentials of a request, so that all its URLs end at one known time, and
-never later than the credentials that signed them.
+A session fixes the signing time and the credentials of a request. All its URLs expire at the same known time, and never
+after the credentials that signed them.
 """
 
 import threading
@@ -18,7 +18,7 @@ from core.settings import Settings
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader, parse_time
 from core.storage.presign import UrlSigner
-from core.storage.roles import PATIENCE, Credentials, StorageRole, StorageRoles, sts_client
+from core.storage.roles import CLIENT_CONFIG, Credentials, StorageRole, StorageRoles, sts_client
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -34,20 +34,20 @@ class StorageSession:
     endpoint_url: str | None
     path_style: bool
     signed_at: int
-    """Seconds since 1970: the moment from which URLs count."""
+    """Seconds since 1970. The lifetime of URLs starts here."""
     expires_in: int
-    """For how many seconds after that they open."""
+    """The lifetime of URLs in seconds."""
     _client: Callable[[], "S3Client"] = field(repr=False)
     opened_at: float = field(default_factory=time.time)
-    """Seconds since 1970, when the request began: what was listed since is fresh to it."""
+    """Seconds since 1970 at the start of the request. Listings made after it are fresh for this request."""
 
     @property
     def expires_at_ms(self) -> int:
-        """When the URLs of `signer` stop to open, in milliseconds since 1970."""
+        """When the URLs of `signer` expire, in milliseconds since 1970."""
         return (self.signed_at + self.expires_in) * 1000
 
     def signer(self, bucket: str | None = None) -> UrlSigner:
-        """For the table's own bucket, or for another that the same role reads in the same region."""
+        """A signer for the table's bucket, or for another bucket in the same region that the role can read."""
         return UrlSigner(
             self.credentials,
             bucket=bucket or self.location.bucket,
@@ -63,7 +63,7 @@ class StorageSession:
 
 
 class Storage:
-    """Opens storage sessions; one per process."""
+    """Opens storage sessions. One instance per process."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class Storage:
         self._lock = threading.Lock()
         self._clients: dict[tuple[str, str], S3Client] = {}
         botocore_session.get_component("response_parser_factory").set_parser_defaults(timestamp_parser=parse_time)
-        self._client_config = PATIENCE.merge(
+        self._client_config = CLIENT_CONFIG.merge(
             Config(
                 signature_version="s3v4",
                 s3={"addressing_style": "path" if settings.s3_path_style else "virtual"},
@@ -90,7 +90,7 @@ class Storage:
 
     @classmethod
     def connect(cls, settings: Settings, botocore_session: Session) -> Self:
-        """With roles assumed as whoever this process runs as."""
+        """Assumes roles with the credentials that this process runs with."""
         sts = sts_client(settings, botocore_session)
         return cls(StorageRoles(lambda: sts), settings, botocore_session)
 
@@ -102,7 +102,7 @@ class Storage:
         external_id: str | None = None,
         region: str | None = None,
     ) -> StorageSession:
-        """With the table's own role and region where they are given, else with the server's."""
+        """Uses the table's role and region if given, or else the server's."""
         settings = self._settings
         credentials = self._roles.credentials(StorageRole.of(settings, role_arn, external_id))
         region = region or settings.region

@@ -1,8 +1,8 @@
-"""Credentials with which a recipient reads a directory by itself.
+"""Temporary credentials for directory access.
 
-They are a session of the directory's storage role, narrowed by a policy to that directory and named after who
-reads what, so that the bucket owner's own logs tell. Once handed out they work until they end, within an hour:
-nothing can call them back.
+They are a session of the storage role, limited to the directory by a session policy. The session name contains the
+recipient and the table, so that the bucket owner's access logs show who read what. Credentials cannot be revoked: they
+are valid until they expire, within an hour.
 """
 
 import re
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 MAX_CACHED_SESSIONS = 1024
 POLICY_REFUSALS = frozenset({"MalformedPolicyDocument", "PackedPolicyTooLarge"})
-UNSUITED = (
+UNSUITABLE = (
     "Temporary table credentials cannot be issued for this location: "
-    "its path is too long, or has characters that AWS does not take in a policy."
+    "its path is too long, or has characters that AWS does not allow in a policy."
 )
 
 _NOT_IN_SESSION_NAMES = re.compile(r"[^\w+=,.@-]", re.ASCII)
@@ -33,7 +33,7 @@ _NOT_IN_SESSION_NAMES = re.compile(r"[^\w+=,.@-]", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class DirectoryReader:
-    """Who reads which directory, and how: whatever differs here gets credentials of its own."""
+    """Who reads which directory, and how. Readers that differ in any field get different credentials."""
 
     recipient_id: str
     recipient: str
@@ -45,13 +45,13 @@ class DirectoryReader:
 
     @property
     def session_name(self) -> str:
-        """Of a long name the part that tells more: a recipient's beginning, and a table's end."""
+        """Keeps the start of a long recipient name and the end of a long table name: 64 characters at most."""
         recipient, table = (_NOT_IN_SESSION_NAMES.sub("-", name) for name in (self.recipient, self.table))
         return f"{recipient[:29]}@{table[-34:]}"
 
 
 class DirectoryCredentials:
-    """Kept until half of their life, so that those handed out have at least the other half."""
+    """Caches credentials for half of their lifetime, so that vended credentials have at least the other half left."""
 
     def __init__(self, sts: Callable[[], "STSClient"], *, now: Callable[[], float] = time.time) -> None:
         self._sts = sts
@@ -66,10 +66,10 @@ class DirectoryCredentials:
         role = reader.role
         policy = reading_policy([reader.location], partition=role.partition, kms_key_arn=reader.kms_key_arn)
         if len(policy) > MAX_CHARACTERS:
-            raise UnsupportedOperationError(UNSUITED)
+            raise UnsupportedOperationError(UNSUITABLE)
         try:
             return assume_role(self._sts(), role, session_name=reader.session_name, policy=policy)
         except ClientError as error:
             if error.response["Error"]["Code"] in POLICY_REFUSALS:
-                raise UnsupportedOperationError(UNSUITED) from error
+                raise UnsupportedOperationError(UNSUITABLE) from error
             raise

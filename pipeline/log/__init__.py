@@ -1,1 +1,1 @@
-"""A table's log as a Spark data source: the rows of its checkpoint, and the actions of the commits after it."""
+"""A table's log as Arrow batches: the files of its checkpoint and the actions of the commits after it."""

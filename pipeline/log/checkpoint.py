@@ -1,17 +1,15 @@
 """A checkpoint's files, some row groups at a time, as Arrow from the Parquet file to Spark.
 
-Only what is usual passes so: columns of their own types, with nothing missing. All else (statistics in columns alone,
-nulls where none belong) goes to `core.delta`, which makes of it what answers from the log make of it, or refuses
-it with the same words.
+Only files in the usual form stay in Arrow: columns of the expected types, with no unexpected nulls. `core.delta` reads
+all others (for example statistics in `stats_parsed` alone) and converts or refuses them as it does for queries.
 """
 
-import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain, groupby
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import orjson
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -19,59 +17,47 @@ from arro3.core import RecordBatch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.log import actions
-from core.delta.log.rows import FileRows, objects
-from core.delta.snapshot import Metadata, Protocol
-from core.errors import MalformedRequestError, SharingError
+from core.delta.log.checkpoint import undamaged
+from core.delta.log.file_schema import VECTOR_TYPES
+from core.delta.log.rows import FileRows
+from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
+from core.index.layout.rows import NotIndexableError
 from core.storage.objects import ObjectInfo, ObjectReader
-from pipeline.log.rows import BATCH_ROWS, FILE, VECTOR, file_batches
+from pipeline.log.rows import BATCH_ROWS, FILE, file_batches
 from pipeline.storage import RangedFile
 
 NEVER_NULL = ("partitionValues", "size", "modificationTime", "dataChange")
 PARALLEL_READS = 16
-# Delta Spark keeps more of a deletion vector than is part of the log's format.
+# Names the vector's fields because Delta Spark stores others beside those of the log's format.
 COLUMNS = [
-    *(f"add.{name}" for name in (*FILE.names, *actions.MORE) if name not in ("deletionVector", "more")),
-    *(f"add.deletionVector.{field.name}" for field in VECTOR),
+    *(f"add.{name}" for name in FILE.names if name != "deletionVector"),
+    *(f"add.deletionVector.{name}" for name in VECTOR_TYPES),
 ]
 PARSED = "add.stats_parsed"
-# The actions that are no files, by a field that each of them has.
-TOPS = {"protocol.minReaderVersion": "protocol", "metaData.id": "metaData", "sidecar.path": "sidecar"}
+# A field that is never null, for each of the table actions.
+REQUIRED_FIELDS = ("protocol.minReaderVersion", "metaData.id", "sidecar.path")
+# Errors that do not say that a checkpoint is damaged.
+UNRELATED = (BotoCoreError, ClientError, NotIndexableError)
 
 
 class Piece(NamedTuple):
-    """Of a file of a checkpoint, some row groups; none are named where all are meant."""
+    """Some row groups of a checkpoint file, or all if `row_groups` is None."""
 
     file: ObjectInfo
     row_groups: tuple[int, ...] | None = None
 
 
-class CheckpointTop(NamedTuple):
-    """What a checkpoint says besides its files."""
-
-    protocol: Protocol | None
-    metadata: Metadata | None
-    sidecars: list[tuple[str, int]]
-    """Paths and sizes."""
-
-
-def read_top(reader: ObjectReader, files: Iterable[ObjectInfo]) -> CheckpointTop:
-    """Of each file its footer, and the few row groups that are not files alone."""
-    protocol: Protocol | None = None
-    metadata: Metadata | None = None
-    sidecars: list[tuple[str, int]] = []
-    with undamaged():
-        for action in _all_top_actions(reader, files):
-            if (value := action.get("protocol")) is not None:
-                protocol = actions.protocol(value)
-            elif (value := action.get("metaData")) is not None:
-                metadata = actions.metadata(value)
-            elif (value := action.get("sidecar")) is not None:
-                sidecars.append((actions.path(value["path"]), actions.size(value["sizeInBytes"])))
-    return CheckpointTop(protocol, metadata, sidecars)
+def table_actions(reader: ObjectReader, files: Iterable[ObjectInfo]) -> TableActions:
+    """Reads only the footer of each file and the few row groups that hold other actions than files."""
+    found = TableActions()
+    with ThreadPoolExecutor(PARALLEL_READS) as pool, undamaged(*UNRELATED):
+        for take in chain.from_iterable(pool.map(lambda file: list(_table_actions(reader, file)), files)):
+            take(found)
+    return found
 
 
 def pieces(reader: ObjectReader, files: Iterable[ObjectInfo], most_bytes: int) -> Iterator[tuple[Piece, int]]:
-    """Files in pieces of at most so many bytes, as far as their row groups allow, each with its size."""
+    """Splits files at row groups into pieces of at most `most_bytes`, if possible. Returns each with its size."""
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
         yield from chain.from_iterable(pool.map(lambda file: list(_pieces(reader, file, most_bytes)), files))
 
@@ -80,7 +66,7 @@ def _pieces(reader: ObjectReader, file: ObjectInfo, most_bytes: int) -> Iterator
     if file.size <= most_bytes or is_manifest(file):
         yield Piece(file), file.size
         return
-    with undamaged():
+    with undamaged(*UNRELATED):
         footer = open_parquet(reader, file).metadata
     for at in range(footer.num_row_groups):
         group = footer.row_group(at)
@@ -88,14 +74,14 @@ def _pieces(reader: ObjectReader, file: ObjectInfo, most_bytes: int) -> Iterator
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Those of one file as one, so that its footer is read once."""
+    """Joins adjacent pieces of one file, so that its footer is read once."""
     for file, of_file in groupby(pieces, key=lambda piece: piece.file):
         groups = [piece.row_groups for piece in of_file]
         yield Piece(file, None if None in groups else tuple(chain.from_iterable(filter(None, groups))))
 
 
 def file_rows(reader: ObjectReader, piece: Piece) -> Iterator[pa.RecordBatch]:
-    with undamaged():
+    with undamaged(*UNRELATED):
         if is_manifest(piece.file):
             manifest = actions.json_actions(reader.get(piece.file.key, piece.file.etag))
             yield from file_batches(actions.add(action["add"]) for action in manifest if action.get("add") is not None)
@@ -111,7 +97,7 @@ def file_rows(reader: ObjectReader, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def sample_rows(reader: ObjectReader, pieces: Sequence[Piece], number: int) -> Iterator[pa.RecordBatch]:
-    """About so many of their files, at even distances."""
+    """About `number` of their files, at even distances."""
     every = max(sum(_num_rows(reader, piece) for piece in pieces) // max(number, 1), 1)
     passed = 0
     for batch in chain.from_iterable(file_rows(reader, piece) for piece in pieces):
@@ -120,10 +106,10 @@ def sample_rows(reader: ObjectReader, pieces: Sequence[Piece], number: int) -> I
 
 
 def _num_rows(reader: ObjectReader, piece: Piece) -> int:
-    """None, of a file that has them all on a few lines."""
+    """Zero for a manifest, which holds few files."""
     if is_manifest(piece.file):
         return 0
-    with undamaged():
+    with undamaged(*UNRELATED):
         footer = open_parquet(reader, piece.file).metadata
     return sum(footer.row_group(at).num_rows for at in piece.row_groups or range(footer.num_row_groups))
 
@@ -133,39 +119,23 @@ def is_manifest(file: ObjectInfo) -> bool:
 
 
 def open_parquet(reader: ObjectReader, file: ObjectInfo) -> pq.ParquetFile:
-    """Its columns are fetched by few requests, ahead of being decoded."""
+    """Fetches columns with few requests, before they are decoded."""
     return pq.ParquetFile(pa.PythonFile(RangedFile(reader, file.key, file.size, file.etag), "r"), pre_buffer=True)
 
 
-@contextlib.contextmanager
-def undamaged() -> Iterator[None]:
-    try:
-        yield
-    except (SharingError, BotoCoreError, ClientError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as problem:  # arro3 panics on what it does not expect, and a panic is no Exception
-        raise MalformedRequestError("A checkpoint of the table's transaction log is damaged.") from problem
-
-
-def _all_top_actions(reader: ObjectReader, files: Iterable[ObjectInfo]) -> Iterator[dict[str, Any]]:
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        return chain.from_iterable(pool.map(lambda file: list(_top_actions(reader, file)), files))
-
-
-def _top_actions(reader: ObjectReader, info: ObjectInfo) -> Iterator[dict[str, Any]]:
+def _table_actions(reader: ObjectReader, info: ObjectInfo) -> Iterator[Callable[[TableActions], None]]:
     if is_manifest(info):
-        yield from actions.json_actions(reader.get(info.key, info.etag))
+        for action in actions.json_actions(reader.get(info.key, info.etag)):
+            yield partial(TableActions.take, action=action)
         return
     file = open_parquet(reader, info)
-    groups = _Footer(file).groups_with_tops()
-    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=[*TOPS.values()], use_threads=False):
-        rows = RecordBatch.from_arrow(batch)
-        for name in TOPS.values():
-            yield from ({name: value} for value in objects(rows, name))
+    groups = _Footer(file).groups_with_table_actions()
+    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=[*TABLE_ACTIONS], use_threads=False):
+        yield partial(TableActions.take_rows, batch=RecordBatch.from_arrow(batch))
 
 
 class _Footer:
-    """What it says of columns, which are named by their paths (`add.path`)."""
+    """Statistics of columns by their paths (`add.path`)."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._metadata = file.metadata
@@ -173,26 +143,27 @@ class _Footer:
         self._places = {schema.column(at).path: at for at in range(file.metadata.num_columns)}
         self.actions = {path.partition(".")[0] for path in self._places}
 
-    def groups_with_tops(self) -> list[int]:
-        return [group for group in range(self._metadata.num_row_groups) if self._has_tops(group)]
+    def groups_with_table_actions(self) -> list[int]:
+        return [group for group in range(self._metadata.num_row_groups) if self._has_table_actions(group)]
 
     def columns(self, groups: Iterable[int]) -> list[str]:
-        """What is read of an `add`: all of it, where its fields are not what they should be."""
+        """The columns to read: all of `add` if its fields are not the expected ones."""
         if "add.path" not in self._places or "add.deletionVector" in self._places:
             return ["add"]
         return COLUMNS if all(map(self._has_all_stats, groups)) else [*COLUMNS, PARSED]
 
-    def _has_tops(self, group: int) -> bool:
+    def _has_table_actions(self, group: int) -> bool:
         rows = self._metadata.row_group(group).num_rows
-        return any(kind in self.actions and self._nulls(group, field) != rows for field, kind in TOPS.items())
+        fields = (field for field in REQUIRED_FIELDS if field.partition(".")[0] in self.actions)
+        return any(self._nulls(group, field) != rows for field in fields)
 
     def _has_all_stats(self, group: int) -> bool:
-        """Whether no file has its statistics in columns alone: those are large, and are read only where need be."""
+        """Whether every file has JSON statistics, so that the large `stats_parsed` need not be read."""
         nulls = self._nulls(group, "add.stats")
         return nulls is not None and nulls == self._nulls(group, "add.path")
 
     def _nulls(self, group: int, path: str) -> int | None:
-        """In how many rows a column is null, be they of another action; None if that is not known."""
+        """Number of rows where a column is null, including rows of other actions. None if unknown."""
         place = self._places.get(path)
         statistics = None if place is None else self._metadata.row_group(group).column(place).statistics
         return statistics.null_count if statistics is not None and statistics.has_null_count else None
@@ -204,7 +175,7 @@ def _rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
     paths = fields.get("path")
     if paths is None or paths.type != pa.string():
         return _as_core_reads(batch)
-    # Where a row is no add, its path is null; or empty, by writers that declare it as never null.
+    # Rows of other actions have a null path, or an empty one if the writer declares the column as not nullable.
     is_add = pc.fill_null(pc.not_equal(paths, ""), False)
     if not is_add.true_count:
         return ()
@@ -212,7 +183,7 @@ def _rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
         fields = {name: values.filter(is_add) for name, values in fields.items()}
     if not _is_usual(fields):
         return _as_core_reads(batch)
-    return [pa.RecordBatch.from_arrays([*(_column(field, fields) for field in FILE)], schema=FILE)]
+    return [pa.RecordBatch.from_arrays([_column(field, fields) for field in FILE], schema=FILE)]
 
 
 def _as_core_reads(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
@@ -222,10 +193,10 @@ def _as_core_reads(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 
 def _is_usual(fields: Mapping[str, pa.Array]) -> bool:
-    """Whether Arrow's columns are, as they stand, what `core.delta` would make of them."""
+    """Whether `core.delta` would read the same values as are in these columns."""
     used = {name: values for name, values in fields.items() if values.null_count < len(values)}
     return (
-        all(used[name].type == FILE.field(name).type for name in FILE.names if name in used)
+        all(_is_usual_type(used[name].type, FILE.field(name).type) for name in FILE.names if name in used)
         and all(name in used and not used[name].null_count for name in NEVER_NULL)
         and pc.min(used["size"]).as_py() >= 0
         and ("stats_parsed" not in used or ("stats" in used and not used["stats"].null_count))
@@ -233,21 +204,25 @@ def _is_usual(fields: Mapping[str, pa.Array]) -> bool:
     )
 
 
+def _is_usual_type(found: pa.DataType, expected: pa.DataType) -> bool:
+    """Checkpoints store the integers of a deletion vector in 32 bits, or in 64."""
+    if not pa.types.is_struct(expected):
+        return bool(found == expected)
+    if not pa.types.is_struct(found) or [field.name for field in found] != [field.name for field in expected]:
+        return False
+    pairs = zip(found, expected, strict=True)
+    return all(
+        field.type == other.type or (other.type == pa.int64() and field.type == pa.int32()) for field, other in pairs
+    )
+
+
 def _are_whole(vectors: pa.Array) -> bool:
-    inner = zip(VECTOR, vectors.flatten(), strict=True)
+    inner = zip(vectors.type, vectors.flatten(), strict=True)
     return all(values.null_count == vectors.null_count for field, values in inner if field.name != "offset")
 
 
 def _column(field: pa.Field, fields: Mapping[str, pa.Array]) -> pa.Array:
-    values = _more(fields) if field.name == "more" else fields.get(field.name)
-    return pa.nulls(len(fields["path"]), field.type) if values is None or values.type != field.type else values
-
-
-def _more(fields: Mapping[str, pa.Array]) -> pa.Array | None:
-    used = [name for name in actions.MORE if name in fields and fields[name].null_count < len(fields[name])]
-    if not used:
-        return None
-    rows = pa.StructArray.from_arrays([fields[name] for name in used], used)
-    batch = RecordBatch.from_arrow(pa.RecordBatch.from_arrays([rows], ["more"]))
-    found = map(actions.more, objects(batch, "more"))
-    return pa.array([more and orjson.dumps(more).decode() for more in found], pa.string())
+    values = fields.get(field.name)
+    if values is None or values.null_count == len(values):
+        return pa.nulls(len(fields["path"]), field.type)
+    return values if values.type == field.type else values.cast(field.type)

@@ -1,6 +1,6 @@
-"""The actions of commits, as rows that tell which of them is the newest: by version, and by the line in its commit.
+"""The actions of commits, as rows with the version and the line of each, by which the newest action is found.
 
-A row is of a file (`add` or `remove`), or of the table (`protocol` or `metaData`): then `content` has it as JSON.
+A row holds an action on a file (`add` or `remove`) or on the table (`protocol` or `metaData`, as JSON in `content`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,15 +12,21 @@ import pyarrow as pa
 
 from core.delta.log import actions
 from core.delta.log.commits import fetched
-from core.delta.log.files import COMPACTION
-from core.delta.snapshot import Remove
+from core.delta.log.listing import COMPACTION
+from core.delta.model import Add, Remove
 from core.storage.objects import ObjectInfo, ObjectReader
-from pipeline.log.rows import BATCH_ROWS, FILE, batch_of, file_row, vector_row
+from pipeline.log.rows import BATCH_ROWS, IDENTIFIED_FILE, batch_of, file_row, vector_row
 
 ACTION = pa.schema(
-    [("version", pa.int64()), ("line", pa.int32()), ("action", pa.string()), ("content", pa.string()), *FILE]
+    [
+        ("version", pa.int64()),
+        ("line", pa.int32()),
+        ("action", pa.string()),
+        ("content", pa.string()),
+        *IDENTIFIED_FILE,
+    ]
 )
-NO_FILE = (None,) * len(FILE)
+NO_FILE = (None,) * len(IDENTIFIED_FILE)
 
 
 def action_rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[pa.RecordBatch]:
@@ -36,12 +42,12 @@ def _rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[Seque
 
 
 def _commit_rows(version: int, content: bytes) -> Iterator[Sequence[object]]:
-    """What `core.delta` takes of a commit, after the checks that it makes."""
+    """The actions that `core.delta` replays, after the same checks."""
     found: dict[str, Any] = {}
     with actions.valid_actions():
         for line, action in enumerate(actions.json_actions(content)):
             if (added := action.get("add")) is not None:
-                yield version, line, "add", None, *file_row(actions.add(added))
+                yield version, line, "add", None, *_added_row(actions.add(added))
             elif (removed := action.get("remove")) is not None:
                 yield version, line, "remove", None, *_removed_row(actions.remove(removed))
             else:
@@ -53,13 +59,18 @@ def _commit_rows(version: int, content: bytes) -> Iterator[Sequence[object]]:
                 yield version, 0, name, orjson.dumps(found[name]).decode(), *NO_FILE
 
 
+def _added_row(add: Add) -> Sequence[object]:
+    return (add.deletion_vector and add.deletion_vector.unique_id, *file_row(add))
+
+
 def _removed_row(remove: Remove) -> Sequence[object]:
-    row = dict.fromkeys(FILE.names) | {"path": remove.path, "deletionVector": vector_row(remove.deletion_vector)}
-    return list(row.values())
+    vector = remove.deletion_vector
+    row = {"vectorId": vector and vector.unique_id, "path": remove.path, "deletionVector": vector_row(vector)}
+    return [row.get(name) for name in IDENTIFIED_FILE.names]
 
 
 def _version(commit: ObjectInfo) -> int:
-    """The last of those that were compacted, where it is not one commit."""
+    """For a compacted log file, the last of its versions."""
     name = commit.key.rpartition("/")[2]
     found = COMPACTION.fullmatch(name)
     return int(found[2] if found else name[:20])

@@ -1,41 +1,25 @@
-"""The columns of a file, and the way into them for files that are Python objects.
+"""The Arrow columns of a file, and the conversion into them for files that are Python objects.
 
-Most are a checkpoint's and come as Arrow. What commits say, and a checkpoint that is written unusually, `core.delta`
-reads, and it takes this way.
+Most files come from a checkpoint and are Arrow already. Files of commits, and of a checkpoint in an unusual form, are
+read by `core.delta` and converted here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
-import orjson
 import pyarrow as pa
 
-from core.delta.snapshot import Add, DeletionVector
+from core.delta.log.actions import MORE
+from core.delta.log.file_schema import FILE_SCHEMA, VECTOR_TYPES
+from core.delta.model import Add, DeletionVector, vector_id
+from core.index.layout.rows import checked
 
 BATCH_ROWS = 8192
 
-VECTOR = pa.struct(
-    {
-        "storageType": pa.string(),
-        "pathOrInlineDv": pa.string(),
-        "offset": pa.int32(),
-        "sizeInBytes": pa.int32(),
-        "cardinality": pa.int64(),
-    }
-)
-FILE = pa.schema(
-    {
-        "path": pa.string(),
-        "partitionValues": pa.map_(pa.string(), pa.string()),
-        "size": pa.int64(),
-        "modificationTime": pa.int64(),
-        "dataChange": pa.bool_(),
-        "stats": pa.string(),
-        "deletionVector": VECTOR,
-        "more": pa.string(),
-    }
-)
-"""As the log has them; `more` is JSON of what few tables have."""
+FILE = pa.schema(FILE_SCHEMA)
+# With its path, the id of its deletion vector identifies a file. It is null for a file without a vector.
+VECTOR_ID = pa.field("vectorId", pa.string())
+IDENTIFIED_FILE = pa.schema([VECTOR_ID, *FILE])
 
 
 def file_batches(adds: Iterable[Add]) -> Iterator[pa.RecordBatch]:
@@ -45,6 +29,9 @@ def file_batches(adds: Iterable[Add]) -> Iterator[pa.RecordBatch]:
 
 
 def file_row(add: Add) -> Sequence[object]:
+    more = dict(checked(add.more or {}))
+    if "tags" in more:
+        more["tags"] = list(more["tags"].items())
     return (
         add.path,
         list(add.partition_values.items()),
@@ -53,12 +40,27 @@ def file_row(add: Add) -> Sequence[object]:
         add.data_change,
         add.stats,
         vector_row(add.deletion_vector),
-        add.more and orjson.dumps(add.more).decode(),
+        *map(more.get, MORE),
     )
 
 
 def vector_row(vector: DeletionVector | None) -> dict[str, object] | None:
-    return vector and dict(zip((field.name for field in VECTOR), vector, strict=True))
+    return vector and dict(zip(VECTOR_TYPES, vector, strict=True))
+
+
+def with_vector_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The files of a batch of `FILE` with the columns of `IDENTIFIED_FILE`."""
+    ids = pa.array(vector_ids(batch.column("deletionVector")), VECTOR_ID.type)
+    return pa.RecordBatch.from_arrays([ids, *batch.columns], schema=IDENTIFIED_FILE)
+
+
+def vector_ids(vectors: pa.Array) -> list[str | None]:
+    if vectors.null_count == len(vectors):
+        return [None] * len(vectors)
+    return [
+        vector and vector_id(vector["storageType"], vector["pathOrInlineDv"], vector["offset"])
+        for vector in vectors.to_pylist()
+    ]
 
 
 def batch_of(rows: Sequence[Sequence[object]], schema: pa.Schema) -> pa.RecordBatch:

@@ -1,13 +1,13 @@
-"""What the suites ask of the tables, whatever the client."""
+"""Cases that the suites of all clients share."""
 
 from tests.clients.delta_log import Version
 from tests.clients.spark import scripts
 
-# Its files lie in another table's folder, which is not shared with it.
+# A shallow clone: its files are in the folder of another table, which is not a registered location.
 CLONE = "cloned"
 TABLES = sorted(scripts().keys() - {CLONE})
 
-# First and last versions of ranges in which the change feed is on.
+# Version ranges in which the change feed is enabled: table, first version, last version.
 CHANGES = [
     ("change_feed", 0, 10),
     ("change_feed", 2, 6),
@@ -19,12 +19,12 @@ CHANGES = [
     ("change_feed_column_mapping", 0, 5),
     ("in_commit_timestamps", 1, 3),
 ]
-# A commit's time is that of its file: another one in the server's S3 than in the folder that Spark reads.
+# The time of a commit is that of its file, which differs between the server's S3 and the folder that Spark reads.
 TIME = "_commit_timestamp"
 
 
 def refusal(version: Version) -> str | None:
-    """Why a version is not given in parquet format, if so: its files, read as they are, would be wrong."""
+    """Return the expected error if a version is refused in parquet format, where a plain read of its files is wrong."""
     if version.has_column_mapping or version.has_type("variant"):
         return "Unsupported Delta Table Properties"
     if version.has_deletion_vectors:

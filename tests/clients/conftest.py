@@ -1,4 +1,4 @@
-"""One Spark, the tables that it makes, and one server that shares them."""
+"""Fixtures: one Spark session, the tables it writes, and one server that shares them."""
 
 import json
 import os
@@ -20,7 +20,7 @@ CONNECTOR_JARS = "SLUICE_SPARK_CONNECTOR_JARS"
 
 @dataclass(frozen=True)
 class Shared:
-    """The tables, each under its name in `clients.tables`."""
+    """The tables written by Spark, shared as `clients.tables.NAME`."""
 
     spark: SparkSession
     folder: Path
@@ -34,7 +34,7 @@ class Shared:
         return self.server.table_url(f"clients.tables.{name}")
 
     def changes(self, name: str, start: int, end: int) -> DataFrame:
-        """The change feed as Spark reads it from the table's own folder."""
+        """Return the change feed as Spark reads it from the folder of the table."""
         options = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
         return self.spark.read.format("delta").options(**options).load(str(self.folder / name))
 
@@ -43,7 +43,7 @@ class Shared:
         return self.server.call(method, path, headers={"delta-sharing-capabilities": capabilities}, **arguments)
 
     def lines(self, method: str, name: str, route: str, capabilities: str, **arguments: object) -> list[dict[str, Any]]:
-        """An answer that succeeds, line by line."""
+        """Return the lines of a response, which must succeed."""
         answer = self.call(method, name, route, capabilities, **arguments)
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.split("\n") if line]
@@ -51,7 +51,7 @@ class Shared:
 
 @pytest.fixture(scope="session")
 def connector_jars() -> list[Path]:
-    """Those of Spark's Delta Sharing connector; none where they are not to be had."""
+    """The jars of Spark's Delta Sharing connector. Empty if they cannot be fetched."""
     if given := os.environ.get(CONNECTOR_JARS):
         return [Path(jar) for jar in given.split(os.pathsep)]
     try:
@@ -66,7 +66,7 @@ def delta_jars() -> list[Path]:
     except jars.NotFetchedError as error:
         if os.environ.get("SLUICE_OFFLINE"):
             pytest.skip(str(error).splitlines()[0])
-        return pytest.exit(f"{error}\nWithout a network, SLUICE_OFFLINE=1 skips these tests.", returncode=1)
+        return pytest.exit(f"{error}\nSet SLUICE_OFFLINE=1 to skip these tests without a network.", returncode=1)
 
 
 @pytest.fixture(scope="session")
@@ -90,4 +90,4 @@ def shared(connector_jars: list[Path], tmp_path_factory: pytest.TempPathFactory)
 def with_connector(connector_jars: list[Path]) -> None:
     if not connector_jars:
         named = " and ".join(jars.CONNECTOR)
-        pytest.skip(f"Spark's connector is not here: {named} cannot be fetched, and {CONNECTOR_JARS} names no jars")
+        pytest.skip(f"Spark's connector is missing: {named} cannot be fetched, and {CONNECTOR_JARS} is not set")

@@ -1,4 +1,4 @@
-"""A table's log by brute force: every JSON commit from the first on, replayed by hand. The judge of what is relayed."""
+"""Replays the log of a table from its JSON commits alone, as the expectation for what the server relays."""
 
 import json
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Version:
 
 class Log:
     def __init__(self, folder: Path) -> None:
-        # Not `splitlines`: statistics may hold any character that ends a line elsewhere.
+        # `splitlines` would also split at characters such as U+2028, which statistics may contain.
         texts = [file.read_text().split("\n") for file in sorted(folder.glob(COMMITS))]
         self.commits: list[list[Action]] = [[json.loads(line) for line in lines if line] for lines in texts]
         self.latest = len(self.commits) - 1
@@ -45,7 +45,7 @@ class Log:
         return Version(metadata, list(live.values()))
 
     def data_changes(self, version: int) -> list[tuple[str, Action]]:
-        """What a commit added and removed, without files whose rows it only moved."""
+        """Return the files a commit added and removed, without those it only rearranged (`dataChange` false)."""
         files = [pair for action in self.commits[version] for pair in action.items() if pair[0] in ("add", "remove")]
         return [(kind, file) for kind, file in files if file["dataChange"]]
 
@@ -53,7 +53,7 @@ class Log:
         return any("metaData" in action for action in self.commits[version])
 
     def in_commit_timestamp(self, version: int) -> int | None:
-        """When a commit says itself that it was made."""
+        """Return the in-commit timestamp, if the commit has one."""
         return next(
             (
                 action["commitInfo"].get("inCommitTimestamp")

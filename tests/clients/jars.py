@@ -1,6 +1,6 @@
-"""Jars for Spark by their Maven coordinates: fetched once from Maven Central, then kept in the user's cache.
+"""Fetches jars for Spark from Maven Central by their coordinates, once, into the user's cache.
 
-PySpark brings Ivy along, which knows where Maven Central is and checks what it fetches: no Maven is needed.
+The Ivy that PySpark ships downloads and verifies them, so Maven is not needed.
 """
 
 import os
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pyspark
 
-from pipeline.java import java_home
+from pipeline.spark.java import java_home
 
 DELTA = ("io.delta:delta-spark_4.0_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
 CONNECTOR = ("io.delta:delta-sharing-spark_4.0_2.13:4.4.0", "io.delta:delta-sharing-client_2.13:1.4.1")
@@ -18,7 +18,7 @@ CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "slui
 
 
 class NotFetchedError(Exception):
-    """A jar is neither in the cache nor to be had. The first line says which, the others why."""
+    """A jar is not in the cache and cannot be fetched. The first line names it, the others say why."""
 
 
 def fetched(coordinates: tuple[str, ...]) -> list[Path]:

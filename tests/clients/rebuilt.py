@@ -1,7 +1,7 @@
-"""A Delta table made of an answer in delta format, in the way of Spark's connector: the lines are its log.
+"""Builds a Delta table from a response in delta format, as Spark's connector does: the lines become its log.
 
-The connector reads with Delta Lake's own reader from such a log, which it keeps in memory. Here it is written into a
-folder, with the signed URLs fetched into files, so that Spark judges our answers where the connector is not to be had.
+The connector keeps such a log in memory and reads it with Delta Lake's own reader. Here the log and the files behind
+the signed URLs are written to a folder, so that Spark can check our responses without the connector.
 """
 
 import json
@@ -17,14 +17,14 @@ Line = dict[str, Any]
 
 
 def snapshot(lines: list[Line], folder: Path) -> None:
-    """All in version 0, as the connector does it for any version."""
+    """Write all lines as version 0, as the connector does for any version."""
     protocol, metadata, *others = lines
     head = [{"protocol": protocol["protocol"]["deltaProtocol"]}, {"metaData": metadata["metaData"]["deltaMetadata"]}]
     _write(folder, 0, head + [_local(line["file"], folder) for line in others if "file" in line], 0)
 
 
 def commits(lines: list[Line], folder: Path) -> tuple[int, int]:
-    """Every line in the commit of its version. Returns the first and the last of these."""
+    """Write each line into the commit of its version. Returns the first and the last version."""
     protocol, *others = lines
     actions: dict[int, list[Line]] = defaultdict(list)
     times: dict[int, int] = {}
@@ -44,7 +44,7 @@ def commits(lines: list[Line], folder: Path) -> tuple[int, int]:
 
 
 def _local(file: Line, folder: Path) -> Line:
-    """The file's action with what it names fetched into the folder."""
+    """Return the action of a file, with its data file and deletion vector downloaded to the folder."""
     ((kind, action),) = file["deltaSingleAction"].items()
     action = {**action, "path": _fetched(action["path"], folder / file["id"])}
     vector = action.get("deletionVector")
@@ -56,7 +56,7 @@ def _local(file: Line, folder: Path) -> Line:
 
 def _fetched(url: str, file: Path) -> str:
     if not file.exists():
-        answer = requests.get(url, timeout=30)
+        answer = requests.get(url, timeout=60)
         answer.raise_for_status()
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(answer.content)

@@ -1,7 +1,7 @@
-"""Rows of Spark and of pandas in one form, to be compared without regard to their order.
+"""Converts rows of Spark and of pandas to one form, to compare them regardless of order.
 
-pandas has no null for numbers: it makes NaN of them, and of a column of whole numbers one of floats. So NaN counts as
-null here, and numbers are compared by their value. Variants are compared as JSON.
+pandas turns nulls into NaN, and integer columns with nulls into floats. Here, NaN counts as null, and numbers are
+compared by value. Variants are compared as JSON.
 """
 
 import datetime as dt
@@ -18,7 +18,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 def spark_rows(frame: DataFrame, *without: str) -> Rows:
-    # Arrow has no type for variants.
+    # Arrow has no variant type.
     texts = {name: to_json(name) for name, kind in frame.dtypes if kind == "variant"}
     table = frame.withColumns(texts).drop(*without).toArrow()
     return Counter(zip(*(map(_plain, column.to_pylist()) for column in table.columns), strict=True))

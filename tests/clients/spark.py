@@ -1,7 +1,7 @@
-"""Spark with Delta Lake: what makes the tables, and the judge of what a client reads from them.
+"""Writes the tables with Spark and Delta Lake, and reads the rows that clients must get.
 
-A table is a script of SQL statements (`tables/*.sql`). Each script runs in a session of its own, so that a `SET` in one
-does not reach another. The rows are read after every statement: they are what that version of the table holds.
+A table is a script of SQL statements (`tables/*.sql`). Each script runs in its own session, so that a `SET` does not
+affect other tables. The rows are read after every statement, as the expected rows of that version.
 """
 
 import re
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from pipeline.session import local_session
+from pipeline.spark.session import local_session
 from tests.clients.delta_log import Log
 from tests.clients.rows import Rows, spark_rows
 
@@ -22,12 +22,12 @@ SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     "spark.sql.session.timeZone": "UTC",
-    # Of the logs that the connector makes, Delta Lake does not ask how old they are: nor shall it of ours (rebuilt.py).
+    # Delta Lake does not check the age of logs that the connector builds, so it must not check ours (rebuilt.py).
     "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     "spark.sql.variant.allowReadingShredded": "true",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "FATAL",
-    # All tables are tiny: plans compiled, adapted and spread over many partitions would take most of the time.
+    # All tables are tiny. Code generation, adaptive plans and many partitions would take most of the time.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m -XX:+UseSerialGC",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",
@@ -53,7 +53,7 @@ def session(jars: list[Path], folder: Path) -> SparkSession:
 
 
 def scripts() -> dict[str, list[str]]:
-    """The statements of every table."""
+    """Return the SQL statements of every table."""
     found: dict[str, list[str]] = {}
     for file in sorted(SCRIPTS.glob("*.sql")):
         _, *parts = HEADING.split(file.read_text())
@@ -63,7 +63,7 @@ def scripts() -> dict[str, list[str]]:
 
 
 def make_tables(spark: SparkSession, folder: Path) -> Mapping[str, Contents]:
-    """What each table holds in the versions that its statements leave."""
+    """Write all tables. Returns the content of each table at every version that can still be read."""
 
     def make(name: str, statements: list[str]) -> Contents:
         own = spark.newSession()

@@ -1,6 +1,7 @@
-"""Answers in delta format, as Spark's connector asks for them: the log's own words, and Spark reads its rows from them.
+"""Responses in delta format relay the actions of the log, and Spark reads the right rows from them.
 
-These need no connector. They send its requests, and build from the answers the tables that it would read.
+These tests do not need Spark's connector. They send the same requests, and build the tables that
+it would read.
 """
 
 import datetime as dt
@@ -18,7 +19,7 @@ from tests.clients.conftest import Shared
 from tests.clients.delta_log import Action
 from tests.clients.rows import spark_rows
 
-# PySpark leaves a socket open with every table that it hands over.
+# PySpark leaves a socket open for every table that it converts to Arrow.
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 
 FEATURES = (
@@ -26,7 +27,7 @@ FEATURES = (
     "variantType-preview,geospatial,variantType,variantShredding-preview,variantShredding"
 )
 DELTA, BOTH = f"responseformat=delta;{FEATURES}", f"responseformat=parquet,delta;{FEATURES}"
-# Times that a checkpoint has as INT96 alone, of which arrow does not know the year: they are no bounds to us.
+# Timestamps that a checkpoint stores only as INT96. Arrow may decode a wrong year, so they are not used as bounds.
 LEFT_OUT = {"checkpoint_struct_stats": "at"}
 
 
@@ -34,23 +35,23 @@ def file_id(path: str) -> str:
     return hashlib.sha256(path.encode()).hexdigest()
 
 
-def words(action: Action) -> Action:
-    """What an action says, but for the places of its files, for which a server must have words of its own."""
-    said = {name: value for name, value in action.items() if name != "path" and value is not None}
-    if vector := said.get("deletionVector"):
-        said["deletionVector"] = {name: vector.get(name) for name in ("offset", "sizeInBytes", "cardinality")}
-    return said
+def relayed(action: Action) -> Action:
+    """Return the fields of an action that are relayed unchanged: all but the paths, which become signed URLs."""
+    fields = {name: value for name, value in action.items() if name != "path" and value is not None}
+    if vector := fields.get("deletionVector"):
+        fields["deletionVector"] = {name: vector.get(name) for name in ("offset", "sizeInBytes", "cardinality")}
+    return fields
 
 
-def words_of_a_live_file(add: Action, name: str) -> Action:
-    """Without what a checkpoint does not keep: whether the file changed data, and how its statistics were spelled."""
-    said = words(add)
-    del said["dataChange"]
-    if "stats" in said:
-        said["stats"] = stats = json.loads(said["stats"])
+def relayed_of_live_file(add: Action, name: str) -> Action:
+    """Leave out what a checkpoint does not keep: `dataChange`, and the spelling of the statistics."""
+    fields = relayed(add)
+    del fields["dataChange"]
+    if "stats" in fields:
+        fields["stats"] = stats = json.loads(fields["stats"])
         for bounds in ("minValues", "maxValues"):
             stats.get(bounds, {}).pop(LEFT_OUT.get(name), None)
-    return said
+    return fields
 
 
 def assert_signed_for(line: dict[str, Any], path: str) -> None:
@@ -63,7 +64,7 @@ def assert_signed_for(line: dict[str, Any], path: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_every_version_is_told_in_the_words_of_the_log(shared: Shared, name: str) -> None:
+def test_every_version_relays_the_actions_of_the_log(shared: Shared, name: str) -> None:
     log = shared.log(name)
     for number in range(log.latest + 1):
         version = log.at(number)
@@ -73,16 +74,16 @@ def test_every_version_is_told_in_the_words_of_the_log(shared: Shared, name: str
         assert metadata["partitionColumns"] == version.metadata["partitionColumns"]
         assert head["metaData"]["size"] == sum(add["size"] for add in version.adds)
         assert head["metaData"]["numFiles"] == len(files) == len(version.adds)
-        told = {line["file"]["id"]: line for line in files}
+        lines = {line["file"]["id"]: line for line in files}
         for add in version.adds:
-            line = told[file_id(add["path"])]
+            line = lines[file_id(add["path"])]
             assert_signed_for(line, add["path"])
             action = line["file"]["deltaSingleAction"]["add"]
-            assert words_of_a_live_file(action, name) == words_of_a_live_file(add, name)
+            assert relayed_of_live_file(action, name) == relayed_of_live_file(add, name)
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_stream_is_told_what_each_commit_added_and_removed(shared: Shared, name: str) -> None:
+def test_a_stream_gets_what_each_commit_added_and_removed(shared: Shared, name: str) -> None:
     log = shared.log(name)
     body = {"predicateHints": [], "startingVersion": 0, "endingVersion": log.latest}
     _, _, *lines = shared.lines("POST", name, "query", DELTA, json=body)
@@ -92,13 +93,13 @@ def test_a_stream_is_told_what_each_commit_added_and_removed(shared: Shared, nam
         assert line["file"]["version"] == number
         assert log.in_commit_timestamp(number) in (None, line["file"]["timestamp"])
         assert_signed_for(line, action["path"])
-        assert words(line["file"]["deltaSingleAction"][kind]) == words(action)
+        assert relayed(line["file"]["deltaSingleAction"][kind]) == relayed(action)
     changed = [number for number in range(1, log.latest + 1) if log.changes_metadata(number)]
     assert [line["metaData"]["version"] for line in lines if "metaData" in line] == changed
 
 
 @pytest.mark.parametrize("name", ["in_commit_timestamps", "in_commit_timestamps_late"])
-def test_a_version_is_found_by_the_time_that_its_commit_tells(shared: Shared, name: str) -> None:
+def test_a_version_is_found_by_its_in_commit_timestamp(shared: Shared, name: str) -> None:
     log = shared.log(name)
     times = {number: time for number in range(log.latest + 1) if (time := log.in_commit_timestamp(number))}
     for number, time in times.items():
@@ -109,15 +110,17 @@ def test_a_version_is_found_by_the_time_that_its_commit_tells(shared: Shared, na
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_client_that_takes_both_formats_is_told_one_that_it_can_read(shared: Shared, name: str) -> None:
-    told = shared.call("GET", name, "metadata", BOTH).headers["delta-sharing-capabilities"]
+def test_a_client_that_accepts_both_formats_gets_one_that_it_can_read(shared: Shared, name: str) -> None:
+    chosen = shared.call("GET", name, "metadata", BOTH).headers["delta-sharing-capabilities"]
     if refusal(shared.log(name).at(shared.log(name).latest)):
-        assert told == "responseformat=delta"
-    shared.lines("POST", name, "query", f"{told};{FEATURES}", json={"predicateHints": [], "includeRefreshToken": True})
+        assert chosen == "responseformat=delta"
+    shared.lines(
+        "POST", name, "query", f"{chosen};{FEATURES}", json={"predicateHints": [], "includeRefreshToken": True}
+    )
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_spark_reads_the_rows_of_a_table_from_the_answer(shared: Shared, name: str, tmp_path: Path) -> None:
+def test_spark_reads_the_rows_of_a_table_from_the_response(shared: Shared, name: str, tmp_path: Path) -> None:
     body = {"predicateHints": [], "includeRefreshToken": True}
     rebuilt.snapshot(shared.lines("POST", name, "query", DELTA, json=body), tmp_path)
     found = shared.spark.read.format("delta").load(str(tmp_path))
@@ -127,20 +130,20 @@ def test_spark_reads_the_rows_of_a_table_from_the_answer(shared: Shared, name: s
 
 
 @pytest.mark.parametrize(("name", "start", "end"), CHANGES)
-def test_spark_reads_the_changes_of_a_table_from_the_answer(
+def test_spark_reads_the_changes_of_a_table_from_the_response(
     shared: Shared, name: str, start: int, end: int, tmp_path: Path
 ) -> None:
-    asked = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
-    lines = shared.lines("GET", name, "changes", DELTA, params={**asked, "includeHistoricalMetadata": "true"})
+    parameters = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
+    lines = shared.lines("GET", name, "changes", DELTA, params={**parameters, "includeHistoricalMetadata": "true"})
     first, last = rebuilt.commits(lines, tmp_path)
     options = {"readChangeFeed": "true", "startingVersion": first, "endingVersion": last}
     found = shared.spark.read.format("delta").options(**options).load(str(tmp_path))
-    # Spark reads the changes of its own table with the latest columns, those of an answer with its last ones.
+    # Spark reads the changes of its own table with the latest columns, and those of a response with its last columns.
     expected = shared.changes(name, start, end).select(found.columns)
     assert spark_rows(found, TIME) == spark_rows(expected, TIME)
 
 
-def test_a_clone_is_refused_where_the_place_of_its_files_is_not_shared(shared: Shared) -> None:
+def test_a_clone_is_refused_if_the_location_of_its_files_is_not_registered(shared: Shared) -> None:
     answer = shared.call("POST", CLONE, "query", DELTA, json={})
     assert answer.status_code == 400
     assert "Table contains absolute paths and cannot be shared through delta sharing" in answer.json()["message"]

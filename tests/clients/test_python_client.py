@@ -1,4 +1,4 @@
-"""A recipient with the published Python client reads the rows that Spark reads from the provider's files."""
+"""The published Python client reads the same rows that Spark reads from the provider's files."""
 
 import delta_sharing
 import pandas as pd
@@ -9,10 +9,10 @@ from tests.clients.cases import CHANGES, TABLES, TIME, refusal
 from tests.clients.conftest import Shared
 from tests.clients.rows import pandas_rows, spark_rows
 
-# Those of PySpark, pandas and aiohttp, in the client's own code and in ours.
+# PySpark, pandas and aiohttp warn, in the client's code and in ours.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
-# The client does not know the feature, and does not name it.
+# The client does not support variant shredding, and does not list it in its capabilities.
 SHREDDED = "types_variant_shredded"
 KNOWN = [name for name in TABLES if name != SHREDDED]
 
@@ -31,7 +31,7 @@ def test_every_version_is_read_in_delta_format_as_spark_reads_it(shared: Shared,
         assert pandas_rows(found, content.columns) == content.rows, f"version {number}"
 
 
-def test_a_table_with_a_feature_that_the_client_does_not_know_is_refused(shared: Shared) -> None:
+def test_a_table_with_a_feature_the_client_does_not_support_is_refused(shared: Shared) -> None:
     with pytest.raises(requests.HTTPError, match="variantshredding"):
         delta_sharing.load_as_pandas(shared.url(SHREDDED), use_delta_format=True)
 
@@ -40,7 +40,7 @@ def test_a_table_with_a_feature_that_the_client_does_not_know_is_refused(shared:
 def test_every_version_is_read_in_parquet_format_as_spark_reads_it_or_refused(shared: Shared, name: str) -> None:
     for number, content in shared.contents[name].items():
         version = shared.log(name).at(number)
-        # The client knows no timestamps without time zone in this format, and says so.
+        # The client rejects timestamps without time zone in this format.
         if reason := refusal(version) or ("timestamp_ntz" if version.has_type("timestamp_ntz") else None):
             with pytest.raises((requests.HTTPError, ValueError), match=reason):
                 delta_sharing.load_as_pandas(shared.url(name), version=number, use_delta_format=False)
@@ -50,7 +50,7 @@ def test_every_version_is_read_in_parquet_format_as_spark_reads_it_or_refused(sh
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_without_a_word_on_the_format_the_latest_version_is_read(shared: Shared, name: str) -> None:
+def test_the_latest_version_is_read_if_no_format_is_named(shared: Shared, name: str) -> None:
     content = shared.contents[name][shared.log(name).latest]
     assert pandas_rows(delta_sharing.load_as_pandas(shared.url(name)), content.columns) == content.rows
 
@@ -59,7 +59,7 @@ def test_without_a_word_on_the_format_the_latest_version_is_read(shared: Shared,
 def test_changes_are_read_in_delta_format_as_spark_reads_them(shared: Shared, name: str, start: int, end: int) -> None:
     log = shared.log(name)
     if log.at(start).metadata["schemaString"] != log.at(end).metadata["schemaString"]:
-        # The client's reader takes no change of schema on the way.
+        # The client cannot read a range in which the schema changes.
         with pytest.raises(ValueError, match="Start and end version schemas are different"):
             read_changes(shared, name, start, end, use_delta_format=True)
     else:
@@ -82,6 +82,6 @@ def test_changes_are_read_in_parquet_format_as_spark_reads_them_or_refused(
         assert pandas_rows(found, expected.columns) == spark_rows(expected)
 
 
-def test_changes_across_a_time_without_change_feed_are_refused(shared: Shared) -> None:
+def test_changes_across_versions_without_a_change_feed_are_refused(shared: Shared) -> None:
     with pytest.raises(requests.HTTPError, match=r"not recorded for version \[5\]"):
         read_changes(shared, "change_feed_late", 3, 7, use_delta_format=True)

@@ -1,4 +1,4 @@
-"""A recipient with Spark and its Delta Sharing connector reads the rows that Spark reads from the provider's files."""
+"""Spark's Delta Sharing connector reads the same rows that Spark reads from the provider's files."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ from tests.clients.rows import Rows, spark_rows
 
 pytestmark = [
     pytest.mark.usefixtures("with_connector"),
-    # PySpark leaves a socket open with every table that it hands over.
+    # PySpark leaves a socket open for every table that it converts to Arrow.
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
@@ -36,7 +36,7 @@ def skip_what_parquet_cannot_carry(shared: Shared, name: str, versions: range, r
 
 
 def streamed(shared: Shared, source: str, place: str, options: dict[str, object], folder: Path) -> Rows:
-    """All that a stream finds there now."""
+    """Return all rows that a stream reads until it has caught up."""
     stream = shared.spark.readStream.format(source).options(**options).load(place)
     sink = stream.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{source}-checkpoint"))
     query = sink.trigger(availableNow=True).start(str(folder / source))
@@ -60,13 +60,13 @@ def test_versions_are_read_as_spark_reads_them(shared: Shared, name: str, respon
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_without_a_word_on_the_format_the_latest_version_is_read(shared: Shared, name: str) -> None:
+def test_the_latest_version_is_read_if_no_format_is_named(shared: Shared, name: str) -> None:
     assert spark_rows(load(shared, name)) == shared.contents[name][shared.log(name).latest].rows
 
 
 @FORMATS
 @pytest.mark.parametrize("condition", ["part = 3", "part IS NULL", "id > 15 AND part <> 4", "id = 7"])
-def test_a_filter_keeps_its_rows(shared: Shared, condition: str, response_format: str) -> None:
+def test_a_filter_returns_all_matching_rows(shared: Shared, condition: str, response_format: str) -> None:
     name = "checkpoint_classic"
     own = shared.spark.read.format("delta").load(str(shared.folder / name))
     found = load(shared, name, responseFormat=response_format).where(condition)
@@ -87,7 +87,7 @@ def test_changes_are_read_as_spark_reads_them(
 
 @FORMATS
 @pytest.mark.parametrize(("name", "options"), STREAMS)
-def test_a_stream_finds_what_a_stream_of_the_table_itself_finds(
+def test_a_stream_reads_what_a_stream_of_the_table_itself_reads(
     shared: Shared, name: str, options: dict[str, object], response_format: str, tmp_path: Path
 ) -> None:
     skip_what_parquet_cannot_carry(shared, name, range(shared.log(name).latest + 1), response_format)

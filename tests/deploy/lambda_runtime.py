@@ -1,6 +1,6 @@
-"""One function as Lambda runs it: AWS's Runtime Interface Emulator (part of SAM) around AWS's runtime for Python.
+"""Runs a function with the Lambda runtime for Python and the Runtime Interface Emulator, which is part of SAM CLI.
 
-The emulator kills a function that runs out of time and refuses an answer over 6 MB, as Lambda does.
+Like Lambda, the emulator kills functions that time out and rejects answers over 6 MB.
 """
 
 import contextlib
@@ -20,12 +20,12 @@ import requests
 from cli.embedded.environment import tool_python
 from tests.server import ROOT
 
-START_SECONDS = 20
+START_SECONDS = 120
 
 
 @dataclass(frozen=True)
 class Invoked:
-    """What the function answered: its document, or the runtime's own words if there is none."""
+    """The answer of a function, or the error message of the runtime."""
 
     text: str
 
@@ -40,16 +40,16 @@ class RunningFunction:
 
     def invoke(self, event: Mapping[str, Any]) -> Invoked:
         url = f"http://127.0.0.1:{self.port}/2015-03-31/functions/function/invocations"
-        return Invoked(requests.post(url, json=event, timeout=60).text)
+        return Invoked(requests.post(url, json=event, timeout=120).text)
 
 
 @contextlib.contextmanager
 def running_function(
     folder: Path, handler: str, environment: Mapping[str, str], *, timeout_seconds: int = 28
 ) -> Iterator[RunningFunction]:
-    """The function of an unpacked package, with nothing in its environment but what is given."""
+    """Runs the function of an unpacked package with only the given environment variables."""
     invoke_port, api_port = _free_ports()
-    # Without both addresses the emulator would listen on all interfaces.
+    # By default, the emulator listens on all interfaces.
     addresses = ["--runtime-interface-emulator-address", f"127.0.0.1:{invoke_port}"]
     addresses += ["--runtime-api-address", f"127.0.0.1:{api_port}"]
     python = tool_python(Path(__file__).with_name("awslambdaric.txt"))
@@ -69,11 +69,11 @@ def running_function(
         stderr=subprocess.DEVNULL,
     )
     try:
-        _wait_until_it_listens(process, invoke_port)
+        _wait_for_port(process, invoke_port)
         yield RunningFunction(invoke_port)
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(60)
 
 
 def _emulator() -> Path:
@@ -89,10 +89,10 @@ def _free_ports() -> tuple[int, int]:
         return one.getsockname()[1], other.getsockname()[1]
 
 
-def _wait_until_it_listens(process: "subprocess.Popen[bytes]", port: int) -> None:
+def _wait_for_port(process: "subprocess.Popen[bytes]", port: int) -> None:
     deadline = time.monotonic() + START_SECONDS
     while True:
-        assert process.poll() is None, "the runtime interface emulator ended"
+        assert process.poll() is None, "the runtime interface emulator exited"
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == 0:
                 return

@@ -1,6 +1,6 @@
-"""The stack of `infra/template.yaml`, built and deployed by the real `sam` to the embedded AWS.
+"""Builds and deploys the stack of `infra/template.yaml` to the embedded AWS with the real `sam`.
 
-The emulator runs functions under its own interpreter, so they get the packages for this machine.
+The emulator runs functions with its own interpreter, so they use the packages for this machine.
 """
 
 import os
@@ -25,24 +25,24 @@ class Stack:
     aws: EmbeddedAws
     outputs: dict[str, str]
     resources: dict[str, str]
-    """Physical ids by logical ids."""
+    """Physical IDs by logical ID."""
 
     @property
     def endpoint(self) -> str:
-        """The emulator's own address for what AWS calls ID.execute-api.REGION.amazonaws.com."""
+        """The emulator's address of the API, in place of ID.execute-api.REGION.amazonaws.com."""
         stage = self.outputs["Endpoint"].rpartition("/")[2]
         return f"{self.aws.endpoint_url}/restapis/{self.resources['Api']}/{stage}/_user_request_"
 
     def client(self, service: str) -> Any:
-        """Of the account's owner."""
+        """Returns a client with the permissions of the account's owner."""
         return iam.client(self.aws, service)
 
 
 def sam(*arguments: str, folder: Path = INFRA, **environment: str) -> str:
-    """Run SAM as its user would, in a folder; with nothing of this process's AWS settings."""
+    """Runs SAM CLI in a folder, without the AWS settings of this process."""
     home = {name: os.environ[name] for name in ("PATH", "HOME") if name in os.environ}
     done = subprocess.run(
-        # Not the `sam` script: its environment was moved after it was made.
+        # The `sam` script does not work, because its virtual environment was moved.
         [str(tool_python(INFRA / "sam.txt")), "-m", "samcli", *arguments],
         cwd=folder,
         env={**home, "SAM_CLI_TELEMETRY": "0", "AWS_DEFAULT_REGION": "us-east-1", **environment},

@@ -1,5 +1,6 @@
-"""`sam build` and `sam deploy` to the embedded AWS, which enforces IAM: the endpoint works, and each function may do
-what its route needs and nothing else.
+"""Runs `sam build` and `sam deploy` against the embedded AWS, which enforces IAM.
+
+Checks that the endpoint works and that each function has the permissions of its route and no others.
 """
 
 import json
@@ -17,10 +18,12 @@ from botocore.exceptions import ClientError
 from cli.embedded.ministack import EmbeddedAws
 from core.catalog.admin import CatalogAdmin
 from core.storage.roles import Credentials
-from tests.deploy.shared_world import share_trips, trips
+from tests.deploy.shared_tables import share_trips, trips
 from tests.deploy.stack import DATA_BUCKET, Stack, deploy, sam
 from tests.integration import iam
 from tests.server import ROOT
+
+pytestmark = pytest.mark.slow(reason="sam builds and deploys the whole stack")
 
 OTHER_BUCKET = "private-tables"
 OTHER_TABLE = "other-table"
@@ -49,7 +52,7 @@ def profile(stack: Stack, token: str, tmp_path: Path) -> str:
     return str(path)
 
 
-def test_the_template_is_valid_to_sam() -> None:
+def test_sam_validates_the_template() -> None:
     assert "is a valid SAM Template" in sam("validate", "--lint")
 
 
@@ -89,7 +92,9 @@ EVERY_ROUTE = [
 
 
 @pytest.mark.parametrize(("method", "path", "status"), EVERY_ROUTE)
-def test_every_route_answers(stack: Stack, token: str, method: str, path: str, status: int) -> None:
+def test_every_route_responds_and_requires_a_token(
+    stack: Stack, token: str, method: str, path: str, status: int
+) -> None:
     body = b"{}" if method == "POST" else None
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
     answer = requests.request(method, stack.endpoint + path, headers=headers, data=body, timeout=60)
@@ -98,14 +103,14 @@ def test_every_route_answers(stack: Stack, token: str, method: str, path: str, s
     assert without_token.status_code == 401
 
 
-def test_the_fallback_function_answers_what_no_route_takes(stack: Stack) -> None:
-    # Invoked by name: the emulator does not import a template's ANY methods, by which API Gateway comes to it.
+def test_the_unknown_route_function_returns_404(stack: Stack) -> None:
+    # Invoked by name, because the emulator does not import the ANY methods that lead to this function.
     event = (ROOT / "events" / "unknown_route.json").read_bytes()
     invoked = stack.client("lambda").invoke(FunctionName=stack.resources["UnknownRoute"], Payload=event)
     assert json.loads(invoked["Payload"].read())["statusCode"] == 404
 
 
-# Not their logs: the emulator asks for a right on the group's ARN, where AWS asks for one on what is below it.
+# Log permissions are not tested: the emulator checks the ARN of the group, AWS checks the ARNs of its streams.
 CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
 LISTS = {CATALOG}
 OPENS = {CATALOG, STORAGE}
@@ -128,11 +133,11 @@ MAY: dict[str, set[str]] = {
 
 
 class Identity:
-    """Who has the rights of a role, and nothing else."""
+    """A session with the permissions of one role."""
 
     def __init__(self, stack: Stack, credentials: Credentials) -> None:
         self.stack = stack
-        # One client for many calls: to make one takes longer than to use it.
+        # Cached because creating a client takes longer than calling it.
         self.client = cache(partial(iam.client, stack.aws, credentials=credentials))
 
     def may(self, service: str, operation: str, **arguments: Any) -> bool:
@@ -152,7 +157,7 @@ class Identity:
 
 @pytest.fixture(scope="module")
 def as_function(stack: Stack) -> Callable[[str], Identity]:
-    """Sessions of the functions' own roles, which for the time of a test trust one more user."""
+    """Returns sessions of the functions' roles, whose trust policies temporarily include a test user."""
     arn, keys = iam.create_user(stack.aws, "auditor", iam.allow("sts:AssumeRole", "*"))
     roles, auditor = iam.client(stack.aws, "iam"), Identity(stack, keys)
 
@@ -172,7 +177,7 @@ def as_function(stack: Stack) -> Callable[[str], Identity]:
 
 @pytest.fixture(scope="module")
 def other_role(stack: Stack) -> str:
-    """One that everybody in the account may assume who has the right to."""
+    """A role that every principal in the account can assume if its own policy allows it."""
     return iam.create_role(stack.aws, "other-role", iam.allow("s3:*", "*"), trusts="arn:aws:iam::000000000000:root")
 
 
@@ -213,7 +218,7 @@ def writes(identity: Identity, table: str) -> bool:
 
 
 @pytest.mark.parametrize("function", MAY)
-def test_a_function_may_do_what_its_route_needs_and_nothing_else(
+def test_a_function_has_the_permissions_of_its_route_and_no_others(
     stack: Stack, as_function: Callable[[str], Identity], other_table: str, other_role: str, function: str
 ) -> None:
     identity = as_function(function)
@@ -243,12 +248,12 @@ def test_a_function_may_do_what_its_route_needs_and_nothing_else(
     assert {what for what, possible in can.items() if possible} == MAY[function]
 
 
-def test_every_function_of_the_stack_is_in_the_list_above(stack: Stack) -> None:
+def test_the_permissions_of_every_function_are_tested(stack: Stack) -> None:
     functions = stack.client("lambda").list_functions()["Functions"]
     assert {stack.resources[name] for name in MAY} == {function["FunctionName"] for function in functions}
 
 
-def test_the_storage_role_reads_the_data_buckets_and_nothing_else(
+def test_the_storage_role_can_only_read_the_data_buckets(
     stack: Stack, token: str, as_function: Callable[[str], Identity]
 ) -> None:
     storage = as_function("QueryTable").assume(stack.outputs["StorageRoleArn"])
@@ -261,7 +266,7 @@ def test_the_storage_role_reads_the_data_buckets_and_nothing_else(
     assert not reads(storage, stack.outputs["CatalogTable"])
 
 
-def test_who_may_not_assume_the_storage_role_is_not_let_in_by_having_the_right_to_ask(stack: Stack) -> None:
+def test_a_principal_that_the_storage_role_does_not_trust_cannot_assume_it(stack: Stack) -> None:
     _, keys = iam.create_user(stack.aws, "stranger", iam.allow("sts:AssumeRole", "*"))
     stranger = Identity(stack, keys)
     assert not stranger.may("sts", "assume_role", RoleArn=stack.outputs["StorageRoleArn"], RoleSessionName="test")

@@ -1,4 +1,4 @@
-"""What `make build-job` makes for EMR Serverless and for the function that starts runs."""
+"""The release of `make build-job`, for EMR Serverless and for the function that starts runs."""
 
 import os
 import struct
@@ -24,7 +24,7 @@ def top(archive: Path) -> set[str]:
     return {name for name in names if not name.endswith(".dist-info")}
 
 
-def test_a_release_is_named_after_what_is_in_it(release: Path, tmp_path: Path) -> None:
+def test_a_release_is_named_after_its_content(release: Path, tmp_path: Path) -> None:
     (tmp_path / "job" / "0123456789ab").mkdir(parents=True)
     again = build_job(tmp_path / "job")
     assert again.name == release.name
@@ -32,7 +32,7 @@ def test_a_release_is_named_after_what_is_in_it(release: Path, tmp_path: Path) -
     assert {path.name for path in again.iterdir()} == {"dependencies.zip", "sluice.zip", "job.py"}
 
 
-def test_the_dependencies_are_those_of_the_job_and_spark_is_not_among_them(release: Path) -> None:
+def test_the_dependencies_are_those_of_the_job_without_spark(release: Path) -> None:
     assert {"arro3", "botocore", "orjson", "pyarrow"} <= top(release / "dependencies.zip")
     assert not {"pyspark", "py4j", "deltalake", "pydantic", "core", "tests"} & top(release / "dependencies.zip")
 
@@ -48,17 +48,21 @@ def test_native_code_is_for_the_jobs_processor_and_python(release: Path) -> None
 
 
 def test_the_sources_are_those_of_the_job_and_of_the_function_that_starts_it(release: Path) -> None:
-    assert top(release / "sluice.zip") == {"core", "pipeline"}
-    assert {"core/__init__.py", "pipeline/job.py", "pipeline/start_job.py"} <= set(
-        zipfile.ZipFile(release / "sluice.zip").namelist()
-    )
+    names = set(zipfile.ZipFile(release / "sluice.zip").namelist())
+    assert top(release / "sluice.zip") == {"core", "pipeline", "handlers"}
+    assert {"core/__init__.py", "core/index/write/job_runs.py", "pipeline/job.py"} <= names
+    assert {name for name in names if name.startswith("handlers/")} == {
+        "handlers/__init__.py",
+        "handlers/start_index_job.py",
+    }
 
 
 def test_the_function_that_starts_runs_needs_botocore_and_the_sources_only(release: Path, tmp_path: Path) -> None:
-    """As Lambda has it: its Python brings botocore along, and nothing else of ours."""
+    """Lambda's Python brings botocore and no other dependency of ours."""
     forbidden = ["boto3", "orjson", "arro3", "pydantic", "aws_lambda_powertools", "pyspark", "deltalake", "sqlglot"]
     code = (
-        f"import sys; sys.modules.update(dict.fromkeys({forbidden})); import pipeline.start_job as s; print(s.__file__)"
+        f"import sys; sys.modules.update(dict.fromkeys({forbidden})); "
+        "import handlers.start_index_job as handler; print(handler.__file__)"
     )
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(release / "sluice.zip")}
     command = [sys.executable, "-B", "-c", code]

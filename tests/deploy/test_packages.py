@@ -11,7 +11,17 @@ from pathlib import Path
 import pytest
 
 from cli.serve.routes import read_template
-from infra.build import MAX_UNPACKED, PACKAGES, READ_TABLES, build, import_handlers, unpacked_size, write_zip
+from infra.build import (
+    MAX_UNPACKED,
+    NOT_FOR_ROUTES,
+    PACKAGES,
+    READ_TABLES,
+    ROOT,
+    build,
+    import_handlers,
+    unpacked_size,
+    write_zip,
+)
 
 AARCH64 = 183
 UNCHECKED_HASH = 0b01
@@ -26,11 +36,17 @@ def for_lambda(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def thin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For this machine."""
-    folder = tmp_path_factory.mktemp("host") / "thin"
-    build("thin", "host", folder)
+def host(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The packages for this machine."""
+    folder = tmp_path_factory.mktemp("host")
+    for package in PACKAGES:
+        build(package, "host", folder / package)
     return folder
+
+
+@pytest.fixture(scope="module")
+def thin(host: Path) -> Path:
+    return host / "thin"
 
 
 def digests(folder: Path) -> dict[str, str]:
@@ -89,6 +105,14 @@ def test_nothing_is_shipped_that_no_function_reads(for_lambda: Path, package: st
 
 
 @pytest.mark.parametrize("package", PACKAGES)
+@pytest.mark.parametrize("path", NOT_FOR_ROUTES)
+def test_parts_of_core_that_no_route_uses_are_not_shipped(for_lambda: Path, package: str, path: str) -> None:
+    assert (ROOT / path).exists()
+    assert not (for_lambda / package / path).exists()
+    assert (for_lambda / package / path).parent.exists()
+
+
+@pytest.mark.parametrize("package", PACKAGES)
 def test_licences_are_shipped_with_the_code(for_lambda: Path, package: str) -> None:
     for description in (for_lambda / package).glob("*.dist-info"):
         assert (description / "METADATA").exists()
@@ -116,8 +140,13 @@ def test_bytecode_needs_no_dates_and_knows_no_folder_of_the_build(thin: Path) ->
         assert marshal.loads(compiled[16:]).co_filename == f"/var/task/{source.relative_to(thin)}"
 
 
-def test_handlers_are_imported_from_the_package_alone(thin: Path, tmp_path: Path) -> None:
-    import_handlers(thin)
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_handler_imports_from_its_package_alone(host: Path, package: str) -> None:
+    assert list((host / package / "handlers").glob("[!_]*.py"))
+    import_handlers(host / package)
+
+
+def test_a_handler_that_needs_more_than_its_package_fails_the_build(thin: Path, tmp_path: Path) -> None:
     broken = shutil.copytree(thin, tmp_path / "broken")
     assert importlib.util.find_spec("deltalake"), f"{sys.prefix} has it, the package does not"
     (broken / "handlers" / "broken.py").write_text("import deltalake\nlambda_handler = None\n")

@@ -1,4 +1,4 @@
-"""Every function from its built package under Lambda's own runtime: what starts here starts in Lambda."""
+"""Runs every function from its built package in the Lambda runtime."""
 
 import base64
 import gzip
@@ -16,19 +16,19 @@ import pytest
 from cli.embedded.ministack import EmbeddedAws
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
 from core.runtime.events import MAX_ANSWER_BYTES
-from infra.build import READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES
 from tests.deploy.lambda_runtime import RunningFunction, running_function
-from tests.deploy.shared_world import share_trips
+from tests.deploy.shared_tables import share_trips
 from tests.server import ROOT
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="AWS's runtime interface emulator is for Linux")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the runtime interface emulator requires Linux")
 
-ROUTES = sorted(path.stem for path in (ROOT / "handlers").glob("[!_]*.py"))
+ROUTES = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS)
 STATUS = {"query_status": 501, "unknown_route": 404}
 
 
 @dataclass(frozen=True)
-class World:
+class Environment:
     packages: Path
     environment: Mapping[str, str]
     token: str
@@ -41,7 +41,7 @@ class World:
         return running_function(folder, handler, environment, timeout_seconds=timeout_seconds)
 
     def event(self, name: str, **path: str) -> dict[str, Any]:
-        """A sample event with a token that works, and another table if one is named."""
+        """Returns a sample event with a valid token. `path` replaces path parameters."""
         event = json.loads((ROOT / "events" / f"{name}.json").read_text())
         event["headers"]["Authorization"] = f"Bearer {self.token}"
         event["pathParameters"] = {**(event["pathParameters"] or {}), **path}
@@ -49,33 +49,33 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> World:
+def env(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
     environment = set_up(aws)
     folder = tmp_path_factory.mktemp("tables")
     token = share_trips(catalog_admin(aws), s3_client(aws), DATA_BUCKET, folder)
-    return World(packages, environment, token)
+    return Environment(packages, environment, token)
 
 
 @pytest.mark.parametrize("route", ROUTES)
-def test_a_function_answers_its_sample_event(world: World, route: str) -> None:
-    with world.run(route) as function:
-        answer = function.invoke(world.event(route)).answer
+def test_a_function_responds_to_its_sample_event(env: Environment, route: str) -> None:
+    with env.run(route) as function:
+        answer = function.invoke(env.event(route)).answer
         assert answer["statusCode"] == STATUS.get(route, 200), answer
-        again = function.invoke(world.event(route)).answer
+        again = function.invoke(env.event(route)).answer
         assert again["statusCode"] == answer["statusCode"]
 
 
 @pytest.fixture(scope="module")
-def query_table(world: World) -> Iterator[RunningFunction]:
-    with world.run("query_table") as function:
+def query_table(env: Environment) -> Iterator[RunningFunction]:
+    with env.run("query_table") as function:
         yield function
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_a_query_whose_answer_lambda_would_not_send_is_a_400_that_says_what_to_do(
-    world: World, query_table: RunningFunction, encoding: str
+def test_a_query_with_a_too_large_answer_is_a_400_that_suggests_a_fix(
+    env: Environment, query_table: RunningFunction, encoding: str
 ) -> None:
-    event = world.event("query_table", table="many")
+    event = env.event("query_table", table="many")
     event |= {"body": "{}", "isBase64Encoded": False}
     event["headers"]["Accept-Encoding"] = encoding
     answer = query_table.invoke(event).answer
@@ -85,12 +85,12 @@ def test_a_query_whose_answer_lambda_would_not_send_is_a_400_that_says_what_to_d
     assert document["errorCode"] == "RESOURCE_LIMIT_EXCEEDED"
     assert "jsonPredicateHints" in document["message"]
     event["body"] = '{"limitHint": 10}'
-    assert query_table.invoke(event).answer["statusCode"] == 200, "it works on"
+    assert query_table.invoke(event).answer["statusCode"] == 200, "the function must keep working"
 
 
-# A function of its own, in the same package, that is asked for an answer of just so many bytes.
+# A function that returns an answer of a given size.
 PROBE = """
-from core.api.request import Request
+from core.api.requests.request import Request
 from core.api.response import Response
 from core.runtime import events
 def lambda_handler(event, context):
@@ -101,9 +101,9 @@ def lambda_handler(event, context):
 """
 
 
-def test_the_limit_is_the_runtimes_own_to_the_byte(world: World, tmp_path: Path) -> None:
+def test_our_size_limit_equals_the_limit_of_the_runtime(env: Environment, tmp_path: Path) -> None:
     (tmp_path / "probe.py").write_text(PROBE)
-    environment = {"PYTHONPATH": str(world.packages / "host" / "thin")}
+    environment = {"PYTHONPATH": str(env.packages / "host" / "thin")}
     with running_function(tmp_path, "probe.lambda_handler", environment) as function:
         smallest = len(function.invoke({"more": 0}).text.encode())
         more = MAX_ANSWER_BYTES - smallest
@@ -112,10 +112,10 @@ def test_the_limit_is_the_runtimes_own_to_the_byte(world: World, tmp_path: Path)
         assert "ResponseSizeTooLarge" in function.invoke({"more": more + 1, "unchecked": True}).text
 
 
-def test_a_function_that_hangs_is_ended_at_its_time_and_the_next_request_is_answered(world: World) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and says nothing
+def test_a_function_that_times_out_is_killed_and_the_next_request_succeeds(env: Environment) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # Accepts connections but never responds.
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        with world.run("list_shares", timeout_seconds=4, AWS_ENDPOINT_URL=endpoint) as function:
-            assert "timed out after 4.00 seconds" in function.invoke(world.event("list_shares")).text
+        with env.run("list_shares", timeout_seconds=10, AWS_ENDPOINT_URL=endpoint) as function:
+            assert "timed out after 10.00 seconds" in function.invoke(env.event("list_shares")).text
             no_token = json.loads((ROOT / "events" / "list_shares_no_token.json").read_text())
             assert function.invoke(no_token).answer["statusCode"] == 401

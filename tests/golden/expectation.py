@@ -1,7 +1,7 @@
-"""What must become of a version of a table, derived from the table itself.
+"""Derives from a table itself how the server must answer for each of its versions.
 
-It is the test's own statement of the rules, apart from the server's: which reader features are known, what each asks
-of a client, and which of them a version really uses.
+The rules are stated here independently of the server: which reader features are supported, what each requires of a
+client, and which of them a version actually uses.
 """
 
 import json
@@ -18,7 +18,7 @@ from tests.golden.plain_log import Action, State
 PARQUET, DELTA = "parquet", "delta"
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 
-# What a version that uses a feature asks of a client. Checkpoints and VACUUM are none of a client's business.
+# Features that a client must support. Checkpoint and VACUUM features do not concern clients.
 COLUMN_MAPPING, DELETION_VECTORS, NTZ, WIDENING, VARIANT, SHREDDING = (
     "columnmapping",
     "deletionvectors",
@@ -40,12 +40,12 @@ READER_FEATURES = {
     "variantType",
     "variantType-preview",
 }
-# A client that reads the files as they are would see other names, deleted rows, or bytes instead of values.
+# A plain read of the files would give physical names, deleted rows, or bytes instead of values.
 DELTA_ONLY = {COLUMN_MAPPING, DELETION_VECTORS, VARIANT, SHREDDING}
 
 
 def refusal(state: State) -> str | None:
-    """Why no client at all is given the version: it needs a reader that we are not."""
+    """Return why the version is refused to every client, if it is: the server does not support the table."""
     version = state.protocol["minReaderVersion"]
     if version not in (1, 2, 3):
         return f"reader version {version}"
@@ -55,16 +55,16 @@ def refusal(state: State) -> str | None:
 
 
 def client_refusal(state: State, answer_format: str) -> str | None:
-    """Why the Python client, which knows nothing of shredded variants, is not given the version in a format."""
+    """Return why the version is refused to the Python client, if it is. The client cannot read shredded variants."""
     if needed := needs(state) & (DELTA_ONLY if answer_format == PARQUET else {SHREDDING}):
         return f"it needs {', '.join(sorted(needed))}"
-    if any(lies_elsewhere(added) for added in state.files.values()):
-        return "a file lies elsewhere"
+    if any(is_outside(added) for added in state.files.values()):
+        return "a file is outside the table"
     return refusal(state)
 
 
-def lies_elsewhere(file: Action) -> bool:
-    """Whether it, or its deletion vector, has an absolute path: the tables are served from copies of their folders."""
+def is_outside(file: Action) -> bool:
+    """Whether the file or its deletion vector has an absolute path, which is outside the served copy of the table."""
     return bool(ABSOLUTE.match(file["path"])) or file.get("deletionVector", {}).get("storageType") == "p"
 
 
@@ -83,21 +83,21 @@ def needs(state: State) -> set[str]:
 
 
 def missing_files(table: Path, state: State) -> list[str]:
-    """Live files that are not in the folder: vacuumed, or never there because only the log was made."""
+    """Return the live files that are not in the folder: vacuumed, or never written because the table is only a log."""
     return [path for path, _ in state.files if not (table / unquote(path)).is_file()]
 
 
 def python_cannot(state: State, answer_format: str, rows: int) -> str | None:
-    """What of a version with so many rows the published Python client does not read, although it was answered."""
+    """Return why the published Python client cannot read a version of `rows` rows that was answered, if it cannot."""
     if answer_format == PARQUET:
         try:
             to_converters(state.schema)
         except ValueError as error:
             return f"the client says: {error}"
     elif any("delta.typeChanges" in json.dumps(column) for column in _nested_columns(state)):
-        return "the client does not widen types inside of others"
+        return "the client does not widen nested types"
     elif state.files and not rows:
-        return "the client does not take files without rows"
+        return "the client cannot read files without rows"
     return None
 
 
@@ -106,7 +106,7 @@ def _nested_columns(state: State) -> list[dict[str, Any]]:
 
 
 def _types(schema: Any) -> Iterator[str]:
-    """The names of all types in a schema, nested ones too."""
+    """Yield the names of all types in a schema, including nested ones."""
     if isinstance(schema, str):
         yield schema
     elif isinstance(schema, dict):

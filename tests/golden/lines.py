@@ -1,4 +1,4 @@
-"""Whether the lines of an answer are the log's own: file by file, in either format, but for URLs and times."""
+"""Compares the lines of an answer with the log, file by file, in either format, except for URLs and times."""
 
 import hashlib
 import json
@@ -26,63 +26,63 @@ RELAYED = {
         "cdc": ("partitionValues", "size"),
     },
 }
-# A client has no commits to look for times in: each line has its own.
+# A client gets no commits, so these properties would be wrong: each line carries its own time.
 NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
 RELAYED_OF_VECTOR = ("offset", "sizeInBytes", "cardinality")
 KINDS = {"file": "add", "cdf": "cdc"}
-"""The lines of parquet format that are not called after the log's action."""
+"""Lines of parquet format that are named differently from the action of the log."""
 
-Told = tuple[str, dict[str, Any]]
-"""The kind of an action, and what is said of its file."""
+RelayedFile = tuple[str, dict[str, Any]]
+"""The kind of an action and the fields of its file."""
 
 
 def snapshot_difference(answer: Answer, state: State, answer_format: str) -> str | None:
-    """How the answer to a query differs from what the log says of a version, if it does."""
+    """Return how the answer to a query differs from the log at a version, if it does."""
     head, files = answer.lines[:2], answer.lines[2:]
     if problem := _head_problem(head, state, answer_format):
         return problem
-    told = [_told(line, answer_format) for line in files]
-    worded = {_id(path, answer_format) for path, _ in state.struct_stats}
-    for _, file in told:
-        if file["id"] in worded:
+    relayed = [_relayed(line, answer_format) for line in files]
+    rewritten = {_id(path, answer_format) for path, _ in state.struct_stats}
+    for _, file in relayed:
+        if file["id"] in rewritten:
             del file["stats"]
     written = [_written("add", added, answer_format) for added in state.files.values()]
-    for _, file in (*told, *written):
-        file.pop("dataChange", None)  # it is of its commit: a checkpoint has it false for the same files
-    if problem := _difference(sorted(told, key=str), sorted(written, key=str)):
+    for _, file in (*relayed, *written):
+        file.pop("dataChange", None)  # it belongs to the commit: a checkpoint has false for the same file
+    if problem := _difference(sorted(relayed, key=str), sorted(written, key=str)):
         return problem
     paths = {_id(path, answer_format): path for path, _ in state.files}
     return next((problem for line in files if (problem := _url_problem(line["file"], paths))), None)
 
 
 def range_difference(answer: Answer, actions: list[tuple[int, str, Action]], answer_format: str) -> str | None:
-    """How an answer differs from the actions of a range, each with its version and its kind."""
+    """Return how an answer differs from the actions of a range (version, kind, action), if it does."""
     files = [line for line in answer.lines[2:] if "metaData" not in line]
-    told = [(_file(line)["version"], *_told(line, answer_format)) for line in files]
+    relayed = [(_file(line)["version"], *_relayed(line, answer_format)) for line in files]
     written = [(version, *_written(kind, action, answer_format)) for version, kind, action in actions]
-    if len(told) == len(written):
-        # Old writers said little of a file that they removed; the server may have found out more.
-        pairs = zip(told, written, strict=True)
-        told = [(version, kind, _present(file, tuple(known))) for (version, kind, file), (_, _, known) in pairs]
-    return _difference(told, written)
+    if len(relayed) == len(written):
+        # Old writers recorded little about removed files; the server may add what it found elsewhere.
+        pairs = zip(relayed, written, strict=True)
+        relayed = [(version, kind, _present(file, tuple(known))) for (version, kind, file), (_, _, known) in pairs]
+    return _difference(relayed, written)
 
 
-def _difference(told: list[Any], written: list[Any]) -> str | None:
-    if told == written:
+def _difference(relayed: list[Any], written: list[Any]) -> str | None:
+    if relayed == written:
         return None
-    surplus = [line for line in told if line not in written][:1]
-    lacking = [line for line in written if line not in told][:1]
-    return f"{len(told)} lines instead of {len(written)}: {surplus} instead of {lacking}"
+    surplus = [line for line in relayed if line not in written][:1]
+    lacking = [line for line in written if line not in relayed][:1]
+    return f"{len(relayed)} lines instead of {len(written)}: {surplus} instead of {lacking}"
 
 
 def _head_problem(head: list[dict[str, Any]], state: State, answer_format: str) -> str | None:
-    protocol, told = head[0]["protocol"], head[1]["metaData"]
-    metadata = told if answer_format == PARQUET else told["deltaMetadata"]
+    protocol, line = head[0]["protocol"], head[1]["metaData"]
+    metadata = line if answer_format == PARQUET else line["deltaMetadata"]
     read = {
         "id": metadata["id"],
         "schema": [(column["name"], column["type"]) for column in json.loads(metadata["schemaString"])["fields"]],
         "partitionColumns": metadata["partitionColumns"],
-        "totals": (told["size"], told["numFiles"]),
+        "totals": (line["size"], line["numFiles"]),
     }
     written = {
         "id": state.metadata["id"],
@@ -102,11 +102,11 @@ def _head_problem(head: list[dict[str, Any]], state: State, answer_format: str) 
 
 
 def _features_problem(protocol: dict[str, Any], state: State) -> str | None:
-    """A client may be spared features that the version does not use, never one that it does."""
-    told = {feature.lower().removesuffix("-preview") for feature in protocol.get("readerFeatures", ())}
+    """Features that the version does not use may be left out of the protocol; used ones may not."""
+    named = {feature.lower().removesuffix("-preview") for feature in protocol.get("readerFeatures", ())}
     if protocol["minReaderVersion"] == 2:
-        told.add("columnmapping")
-    return None if needs(state) <= told else f"reader features {sorted(told)} for {sorted(needs(state))}"
+        named.add("columnmapping")
+    return None if needs(state) <= named else f"reader features {sorted(named)} for {sorted(needs(state))}"
 
 
 def _file(line: dict[str, Any]) -> dict[str, Any]:
@@ -114,23 +114,23 @@ def _file(line: dict[str, Any]) -> dict[str, Any]:
     return file
 
 
-def _told(line: dict[str, Any], answer_format: str) -> Told:
+def _relayed(line: dict[str, Any], answer_format: str) -> RelayedFile:
     ((name, file),) = line.items()
     if answer_format == PARQUET:
         kind = KINDS.get(name, name)
         return kind, {"id": file["id"], **_present(file, RELAYED[PARQUET][kind])}
     ((kind, action),) = file["deltaSingleAction"].items()
-    told = {"id": file["id"], **_present(action, RELAYED[DELTA][kind])}
+    fields = {"id": file["id"], **_present(action, RELAYED[DELTA][kind])}
     if vector := action.get("deletionVector"):
-        told["vector"] = {**_present(vector, RELAYED_OF_VECTOR), "has id": "deletionVectorFileId" in file}
-    return kind, told
+        fields["vector"] = {**_present(vector, RELAYED_OF_VECTOR), "has id": "deletionVectorFileId" in file}
+    return kind, fields
 
 
-def _written(kind: str, action: Action, answer_format: str) -> Told:
-    told = {"id": _id(action["path"], answer_format), **_present(action, RELAYED[answer_format][kind])}
+def _written(kind: str, action: Action, answer_format: str) -> RelayedFile:
+    fields = {"id": _id(action["path"], answer_format), **_present(action, RELAYED[answer_format][kind])}
     if (vector := action.get("deletionVector")) and answer_format == DELTA:
-        told["vector"] = {**_present(vector, RELAYED_OF_VECTOR), "has id": vector["storageType"] != "i"}
-    return kind, told
+        fields["vector"] = {**_present(vector, RELAYED_OF_VECTOR), "has id": vector["storageType"] != "i"}
+    return kind, fields
 
 
 def _id(path: str, answer_format: str) -> str:

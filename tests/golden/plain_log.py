@@ -1,7 +1,7 @@
-"""A Delta log read the plain way, as a second opinion on ours: whole files, oldest action first, one dictionary.
+"""A simple reader of Delta logs, to compare with ours: whole files, oldest action first, one dictionary.
 
-A version is the newest complete checkpoint at or before it, of whatever kind, and every commit after that one. What
-the specification demands of a log is checked as it is read; a log that lacks it is broken for every reader.
+A version is the newest complete checkpoint at or before it, of any kind, and every commit after that. The reader checks
+what the specification requires; a log that violates it is broken for every reader.
 """
 
 import json
@@ -22,7 +22,7 @@ CHECKPOINT = re.compile(r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10})|(\.[0-9a-f
 
 
 class BrokenLogError(Exception):
-    """Why no reader can make anything of the log at a version."""
+    """Says why no reader can read the log at a version."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class State:
 
     @property
     def struct_stats(self) -> dict[FileKey, dict[str, Any]]:
-        """The statistics of files that a checkpoint has as columns alone, not as the text that is relayed."""
+        """Statistics that a checkpoint stores only as columns, not as the JSON text that is relayed."""
         files = {key: added for key, added in self.files.items() if "stats" not in added}
         return {key: added["stats_parsed"] for key, added in files.items() if "stats_parsed" in added}
 
@@ -65,11 +65,11 @@ class PlainLog:
 
     @property
     def versions(self) -> range:
-        """From the first version that can still be read to the latest."""
+        """The versions that can be read, from the first still available to the latest."""
         first = 0 if 0 in self.commits or not self.checkpoints else min(self.checkpoints)
         return range(first, max(*self.commits, *self.checkpoints, 0) + 1)
 
-    @cache  # noqa: B019 - logs of a test run, all of which stay in use
+    @cache  # noqa: B019 - all logs stay in use for the whole test run
     def commit(self, version: int) -> list[Action]:
         if version not in self.commits:
             raise BrokenLogError(f"commit {version} is missing")
@@ -81,8 +81,8 @@ class PlainLog:
         metadata: Action | None = None
         files: dict[FileKey, Action] = {}
         for batch in (self._checkpoint(start), *(self.commit(at) for at in range(start + 1, version + 1))):
-            # Within a commit the order means nothing: a file may be added under a new deletion vector before the
-            # line that removes it under the old one.
+            # Order within a commit has no meaning: a file may be added with a new deletion vector before the line that
+            # removes it with the old one.
             for action in batch:
                 protocol = action.get("protocol") or protocol
                 metadata = action.get("metaData") or metadata
@@ -124,7 +124,7 @@ def _actions(file: Path) -> list[Action]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """What an action lacks is null in a checkpoint, and some writers' commits say so too. Partition values may be."""
+    """Remove null fields, which checkpoints and some writers use for absent ones. Partition values may be null."""
     if not isinstance(value, dict):
         return value
     return {

@@ -1,8 +1,8 @@
-"""The rows of a table as a judge reads them, and whether a client has read the same.
+"""Reads the expected rows of a table and compares them with those of a client.
 
-`deltalake` is the judge (its `scan`, which is right for deletion vectors and column mapping). What it does not read,
-pyarrow reads file by file. Rows are compared as a multiset of plain Python values: a frame cannot tell a null
-from NaN, nor a moment in UTC from a wall clock's, so both sides forget that.
+The expectation comes from `deltalake` (its `scan` handles deletion vectors and column mapping), or from pyarrow, file
+by file, where `deltalake` cannot read a table. Rows are compared as a multiset of Python values. A pandas frame does
+not distinguish null from NaN, nor a UTC time from one without time zone, so the comparison ignores both.
 """
 
 import math
@@ -37,19 +37,19 @@ def expected_rows(table: Path, state: State) -> pa.Table:
     except (DeltaError, pa.ArrowException):
         if needs(state) & {COLUMN_MAPPING, DELETION_VECTORS}:
             raise
-        return _rows_by_hand(table, state)
+        return _rows_by_file(table, state)
 
 
 def difference(frame: pd.DataFrame, expected: pa.Table) -> str | None:
-    """How a client's frame differs from the table, if it does."""
-    # The client takes a column's spelling from the data file, where it may differ from the schema's in case.
+    """Return how the frame of a client differs from the table, if it does."""
+    # The client takes column names from the data file, where their case may differ from the schema.
     names, read_names = expected.column_names, list(frame.columns)
     if [name.lower() for name in read_names] != [name.lower() for name in names]:
         return f"columns {read_names} instead of {names}"
-    if len(frame) > MANY_ROWS and _same_when_sorted(frame, expected):  # in a tenth of the time
+    if len(frame) > MANY_ROWS and _same_when_sorted(frame, expected):  # ten times as fast
         return None
     read = Counter(zip(*(_plain_column(frame.iloc[:, at]) for at in range(len(names))), strict=True))
-    wanted = Counter(zip(*(_judged_column(expected[at], frame.iloc[:, at]) for at in range(len(names))), strict=True))
+    wanted = Counter(zip(*(_expected_column(expected[at], frame.iloc[:, at]) for at in range(len(names))), strict=True))
     if read == wanted:
         return None
     return f"rows {_some(read - wanted)} instead of {_some(wanted - read)}"
@@ -68,9 +68,9 @@ def _some(rows: "Counter[Row]") -> str:
     return f"{list(rows)[:2]} ({rows.total()} in all)"
 
 
-def _judged_column(column: pa.ChunkedArray, read: "pd.Series[Any]") -> Iterable[Any]:
+def _expected_column(column: pa.ChunkedArray, read: "pd.Series[Any]") -> Iterable[Any]:
     if pa.types.is_integer(column.type) and read.dtype.kind == "f":
-        # pandas makes floats of integers among which there is a null.
+        # pandas converts integers to floats if the column has a null.
         column = pc.cast(column, pa.float64(), safe=False)
     return map(_plain, column.to_pylist())
 
@@ -96,7 +96,7 @@ def _plain(value: Any) -> Any:
 
 
 def changed_rows(table: Path, latest: State, actions: list[RangeAction]) -> pa.Table:
-    """The rows of a change feed, file by file: `deltalake` counts wrong, and misses partitions of special names."""
+    """Return the rows of a change feed, read file by file: `deltalake` miscounts and misses some partitions."""
     schema = _schema(latest).append(pa.field("_change_type", pa.string())).append(VERSION)
     parts = []
     for version, kind, file in actions:
@@ -105,7 +105,7 @@ def changed_rows(table: Path, latest: State, actions: list[RangeAction]) -> pa.T
     return pa.concat_tables([schema.empty_table(), *parts])
 
 
-def _rows_by_hand(table: Path, state: State) -> pa.Table:
+def _rows_by_file(table: Path, state: State) -> pa.Table:
     schema = _schema(state)
     parts = [_file_rows(table, added, schema, {}) for added in state.files.values()]
     return pa.concat_tables([schema.empty_table(), *parts])
@@ -116,7 +116,7 @@ def _schema(state: State) -> pa.Schema:
 
 
 def _file_rows(table: Path, file: Action, schema: pa.Schema, constants: dict[str, str]) -> pa.Table:
-    """Plain files alone: no deletion vector, no column mapping."""
+    """Return the rows of a file without deletion vector and column mapping."""
     rows = pq.ParquetFile(table / unquote(file["path"])).read()
     texts = file.get("partitionValues", {}) | constants
 
@@ -131,7 +131,7 @@ def _file_rows(table: Path, file: Action, schema: pa.Schema, constants: dict[str
 
 
 def _value(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """A partition value; an empty one is null."""
+    """Parse a partition value. An empty string is null."""
     if not text:
         return pa.scalar(None, kind)
     return pa.scalar(pd.Timestamp(text), kind) if pa.types.is_timestamp(kind) else pa.scalar(text).cast(kind)

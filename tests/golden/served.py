@@ -1,6 +1,6 @@
-"""A folder of tables behind a real `sluice serve`, and what the published Python client gets of them.
+"""Serves golden tables with `sluice serve` and reads them as the published Python client does.
 
-Its requests are made by itself, for the rows, and as plain HTTP, for the lines of the answers.
+The client itself reads the rows. Plain HTTP with the client's headers reads the lines of the answers.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ class Answer:
     status: int
     error_code: str = ""
     message: str = ""
-    """Why it was refused."""
+    """The error message of a refusal."""
     version: int | None = None
     lines: list[dict[str, Any]] = field(default_factory=list)
 
@@ -60,7 +60,7 @@ class ServedTables:
         )
 
     def resolved_format(self, table: GoldenTable) -> str:
-        """The one that the client takes if its user names none."""
+        """Return the format that the client chooses if its user names none."""
         profile = delta_sharing.protocol.DeltaSharingProfile.read_from_file(str(self.server.profile))
         named = delta_sharing.protocol.Table(_shared_name(table), SHARE, SCHEMA)
         return DataSharingRestClient(profile).autoresolve_query_format(named)
@@ -80,7 +80,7 @@ def serving(tables: list[GoldenTable], scratch: Path) -> Iterator[ServedTables]:
 
 
 def _shared_name(table: GoldenTable) -> str:
-    """The server refuses to start if two tables get the same."""
+    """Return the name under which a table is shared. The server does not start if two tables have the same name."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", table.name)
 
 

@@ -10,14 +10,14 @@ import pytest
 
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
-from core.index.root import Root
-from core.index.store import Head
+from core.index.layout.head import Head
+from core.index.layout.root import Root
 from tests.conftest import GOLDEN_TABLES
 from tests.golden.expectation import DELTA, PARQUET
-from tests.golden.folder import GoldenTable, tables_in
+from tests.golden.folder import GoldenTable, table_parameters
 from tests.unit.delta.builder import TableInMemory
-from tests.unit.index.world import IndexedTable, files
-from tests.unit.sharing.world import World
+from tests.unit.index.indexed_table import IndexedTable, files
+from tests.unit.sharing.shared_table import SharedTable
 
 pytestmark = pytest.mark.usefixtures("golden_tables")
 CAPABILITIES = {
@@ -28,23 +28,22 @@ NUMBER = re.compile(r"byte|short|integer|long|float|double|decimal.*")
 VERSION = re.compile(r"(?:\d{20}\.)?(\d{20})\..*")
 MAX_HINTED_COLUMNS = 3
 BEHIND = (1, 2, 5)
-TABLES = tables_in(GOLDEN_TABLES)
 
 Answers = dict[str, Any]
 
 
-class GoldenWorld(IndexedTable):
+class GoldenEnvironment(IndexedTable):
     """A golden table's log in memory, behind a process that shares it."""
 
     def __init__(self, table: GoldenTable) -> None:
-        self.world = World()
-        super().__init__(self.world.lake)
+        self.env = SharedTable()
+        super().__init__(self.env.lake)
         for file in sorted((table.directory / "_delta_log").rglob("*")):
             if file.is_file():
                 self.lake.put(file.relative_to(table.directory).as_posix(), file.read_bytes())
 
     def serve(self, tables: DeltaTables) -> None:
-        self.world.tables = replace(self.world.tables, delta=tables)
+        self.env.tables = replace(self.env.tables, delta=tables)
 
     def build_behind(self, commits: int) -> bool:
         """As if the index had been built when the last few commits were not yet made; if there was a table then."""
@@ -81,10 +80,10 @@ class GoldenWorld(IndexedTable):
 
     def _answer(self, answer_format: str, hint: str | None) -> list[str]:
         try:
-            self.world.query(CAPABILITIES[answer_format], **({"predicateHints": [hint]} if hint else {}))
+            self.env.query(CAPABILITIES[answer_format], **({"predicateHints": [hint]} if hint else {}))
         except SharingError as error:
             return [f"{error.status} {error.message}"]
-        head, lines = self.world.raw[:2], self.world.raw[2:]
+        head, lines = self.env.raw[:2], self.env.raw[2:]
         return [line.decode() for line in (*head, *sorted(lines))]
 
 
@@ -118,25 +117,25 @@ def _minima(stats: str | None) -> dict[str, Any]:
     return json.loads(stats or "{}").get("minValues") or {}
 
 
-@pytest.fixture(params=TABLES, ids=lambda table: table.name)
-def world(request: pytest.FixtureRequest) -> GoldenWorld:
-    return GoldenWorld(request.param)
+@pytest.fixture(params=table_parameters(GOLDEN_TABLES))
+def env(request: pytest.FixtureRequest) -> GoldenEnvironment:
+    return GoldenEnvironment(request.param)
 
 
-def test_a_fresh_index(world: GoldenWorld) -> None:
-    head = world.build_or_refuse()
-    expected = world.answers(DeltaTables())
-    world.dynamodb.requests.clear()
-    assert world.answers(world.reader()) == expected
-    assert head is None or "Query" in world.dynamodb.requests
+def test_a_fresh_index(env: GoldenEnvironment) -> None:
+    head = env.build_or_refuse()
+    expected = env.answers(DeltaTables())
+    env.dynamodb.requests.clear()
+    assert env.answers(env.reader()) == expected
+    assert head is None or "Query" in env.dynamodb.requests
 
 
-def test_an_index_that_is_behind(world: GoldenWorld) -> None:
-    expected = {asked: as_live(lines) for asked, lines in world.answers(DeltaTables()).items()}
+def test_an_index_that_is_behind(env: GoldenEnvironment) -> None:
+    expected = {asked: as_live(lines) for asked, lines in env.answers(DeltaTables()).items()}
     for commits in BEHIND:
-        world.dynamodb.items.clear()
-        if world.build_behind(commits):
-            found = world.answers(world.reader())
+        env.dynamodb.items.clear()
+        if env.build_behind(commits):
+            found = env.answers(env.reader())
             assert {asked: as_live(lines) for asked, lines in found.items()} == expected
 
 
@@ -146,38 +145,38 @@ def as_live(lines: list[str]) -> list[str]:
     return [*head, *sorted(re.sub(r'"dataChange":(true|false),?', "", line) for line in files)]
 
 
-def damaged(world: GoldenWorld, _: Head) -> None:
-    for key in world.keys("C"):
-        content = bytearray(world.dynamodb.items[key]["content"]["B"])
+def damaged(env: GoldenEnvironment, _: Head) -> None:
+    for key in env.keys("C"):
+        content = bytearray(env.dynamodb.items[key]["content"]["B"])
         content[-5] ^= 4
-        world.dynamodb.items[key]["content"] = {"B": bytes(content)}
+        env.dynamodb.items[key]["content"] = {"B": bytes(content)}
 
 
-def of_another_build(world: GoldenWorld, head: Head) -> None:
+def of_another_build(env: GoldenEnvironment, head: Head) -> None:
     """Its chunks are there, but of another table that once lay in the same place."""
     other = IndexedTable()
     other.begin(*files(0, 3))
     theirs = other.build()
-    root = Root.unpack(world.store.root(world.table, head.build))
+    root = Root.unpack(env.store.root(env.table, head.build))
     chunks = [chunk._replace(place=chunk.place._replace(build=theirs.build)) for chunk in root.chunks]
-    world.dynamodb.items |= {key: other.dynamodb.items[key] for key in other.keys("C")}
-    world.writer.put_root(world.table, head.build, replace(root, chunks=chunks).pack())
+    env.dynamodb.items |= {key: other.dynamodb.items[key] for key in other.keys("C")}
+    env.writer.put_root(env.table, head.build, replace(root, chunks=chunks).pack())
 
 
-STATES: dict[str, Callable[[GoldenWorld, Head], object]] = {
+STATES: dict[str, Callable[[GoldenEnvironment, Head], object]] = {
     "a damaged chunk": damaged,
-    "a missing chunk": lambda world, _: world.remove(world.keys("C")),
-    "missing buckets": lambda world, _: world.remove(world.keys("K")),
-    "a head whose root is gone": lambda world, _: world.remove(world.keys("ROOT")),
+    "a missing chunk": lambda env, _: env.remove(env.keys("C")),
+    "missing buckets": lambda env, _: env.remove(env.keys("K")),
+    "a head whose root is gone": lambda env, _: env.remove(env.keys("ROOT")),
     "a root that names chunks of another build": of_another_build,
 }
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_an_index_that_cannot_be_used(world: GoldenWorld, state: str) -> None:
-    head = world.build_or_refuse()
+def test_an_index_that_cannot_be_used(env: GoldenEnvironment, state: str) -> None:
+    head = env.build_or_refuse()
     if head is None:
         return
-    expected = world.answers(DeltaTables())
-    STATES[state](world, head)
-    assert world.answers(world.reader()) == expected
+    expected = env.answers(DeltaTables())
+    STATES[state](env, head)
+    assert env.answers(env.reader()) == expected

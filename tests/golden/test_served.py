@@ -1,6 +1,6 @@
-"""Every golden table behind `sluice serve`, read by the published Python client: rows, ranges, change feeds.
+"""The published Python client reads every golden table through `sluice serve`: rows, ranges and change feeds.
 
-What each must give is derived from its own files; `docs/compatibility.md` is written from the same verdicts.
+The expectations are derived from the files of each table. `docs/compatibility.md` is written from the same outcomes.
 """
 
 import json
@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from cli.shares_file import SharesFileError, load
+from cli.apply.shares_file import SharesFileError, load
 from tests.conftest import GOLDEN_TABLES
 from tests.golden import compatibility
-from tests.golden.folder import GoldenTable, folders_without_a_log, tables_in
+from tests.golden.folder import GoldenTable, folders_without_a_log, table_parameters, tables_in
 from tests.golden.lines import range_difference
+from tests.golden.outcomes import FORMATS, READ, Outcome, outcomes
 from tests.golden.ranges import (
     actions_from,
     changed,
@@ -29,10 +30,9 @@ from tests.golden.ranges import (
 )
 from tests.golden.rows import changed_rows, difference
 from tests.golden.served import Answer, ServedTables, serving
-from tests.golden.verdicts import FORMATS, READ, Verdict, verdicts
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-VerdictsOf = Callable[[GoldenTable], list[Verdict]]
+OutcomesOf = Callable[[GoldenTable], list[Outcome]]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +42,11 @@ def served(golden_tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 @pytest.fixture(scope="module")
-def verdicts_of(served: ServedTables) -> VerdictsOf:
-    return cache(lambda table: list(verdicts(served, table)))
+def outcomes_of(served: ServedTables) -> OutcomesOf:
+    return cache(lambda table: list(outcomes(served, table)))
 
 
-@pytest.fixture(params=tables_in(GOLDEN_TABLES), ids=lambda table: table.name)
+@pytest.fixture(params=table_parameters(GOLDEN_TABLES))
 def table(request: pytest.FixtureRequest) -> GoldenTable:
     return request.param
 
@@ -56,28 +56,28 @@ def answer_format(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-def test_every_version_reads_back_as_it_is_or_is_refused(table: GoldenTable, verdicts_of: VerdictsOf) -> None:
-    assert [str(verdict) for verdict in verdicts_of(table) if verdict.problem] == []
+def test_every_version_is_read_correctly_or_refused(table: GoldenTable, outcomes_of: OutcomesOf) -> None:
+    assert [str(outcome) for outcome in outcomes_of(table) if outcome.problem] == []
 
 
-def test_metadata_is_the_head_of_a_query_or_refused_like_it(
+def test_metadata_equals_the_head_of_a_query_or_is_refused_likewise(
     table: GoldenTable, answer_format: str, served: ServedTables
 ) -> None:
     query, metadata = served.query(table, answer_format), served.metadata(table, answer_format)
     if metadata.status == 200 and "absolute paths" in query.message:
-        return  # of which metadata knows nothing
+        return  # metadata does not look at files
     assert metadata == replace(query, lines=query.lines[:2])
 
 
-def test_the_format_that_the_client_takes_by_itself_is_one_that_it_reads(
-    table: GoldenTable, served: ServedTables, verdicts_of: VerdictsOf
+def test_the_client_can_read_the_format_that_it_chooses_itself(
+    table: GoldenTable, served: ServedTables, outcomes_of: OutcomesOf
 ) -> None:
-    latest = {verdict.answer_format: verdict for verdict in verdicts_of(table)[: len(FORMATS)]}
-    if any(verdict.kind == READ for verdict in latest.values()):
+    latest = {outcome.answer_format: outcome for outcome in outcomes_of(table)[: len(FORMATS)]}
+    if any(outcome.kind == READ for outcome in latest.values()):
         assert latest[served.resolved_format(table)].kind == READ
 
 
-def test_a_streaming_read_gives_the_files_that_changed_data(
+def test_a_streaming_read_returns_the_files_that_changed_data(
     table: GoldenTable, answer_format: str, served: ServedTables
 ) -> None:
     for start in starts(table):
@@ -88,7 +88,7 @@ def test_a_streaming_read_gives_the_files_that_changed_data(
             assert range_difference(answer, actions, answer_format) is None
 
 
-def test_a_change_feed_gives_the_changed_rows_where_the_table_has_one(
+def test_a_change_feed_returns_the_changed_rows_if_it_is_enabled(
     table: GoldenTable, answer_format: str, served: ServedTables
 ) -> None:
     for start in starts(table):
@@ -107,7 +107,7 @@ def test_a_change_feed_gives_the_changed_rows_where_the_table_has_one(
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_pages_are_the_answer_in_pieces(
+def test_pages_together_are_the_whole_answer(
     table: GoldenTable, answer_format: str, served: ServedTables, size: int
 ) -> None:
     everything = {"startingVersion": table.log.versions[0]}
@@ -127,7 +127,7 @@ def test_pages_are_the_answer_in_pieces(
 
 
 def unsigned(line: dict[str, Any]) -> str:
-    """Without what depends on when the answer was made."""
+    """Return the line without signatures and expiry, which depend on the time of the answer."""
     return re.sub(r'\?X-Amz-[^"]*|"expirationTimestamp": \d+', "", json.dumps(line))
 
 
@@ -137,13 +137,13 @@ def starts(table: GoldenTable) -> list[int]:
 
 
 def check_refused(answer: Answer, reason: str | None) -> bool:
-    """Whether it is a refusal, of which there must be one if there is a reason."""
+    """Return whether the answer is a refusal. It must be one exactly if there is a reason."""
     assert answer.status == (400 if reason else 200), (reason, answer.message)
     assert "://" not in answer.message
     return reason is not None
 
 
-def test_a_folder_without_a_log_is_refused_when_it_is_to_be_shared(golden_tables: Path, tmp_path: Path) -> None:
+def test_a_folder_without_a_log_cannot_be_shared(golden_tables: Path, tmp_path: Path) -> None:
     for number, folder in enumerate(folders_without_a_log(golden_tables)):
         table = f"{{name: t, location: {folder}}}"
         shares = tmp_path / f"{number}.yaml"
@@ -152,8 +152,9 @@ def test_a_folder_without_a_log_is_refused_when_it_is_to_be_shared(golden_tables
             load(shares, local_tables=True)
 
 
-def test_the_document_of_compatibility_is_true(golden_tables: Path, verdicts_of: VerdictsOf) -> None:
+@pytest.mark.slow(reason="reads every version of every table")
+def test_the_compatibility_page_is_up_to_date(golden_tables: Path, outcomes_of: OutcomesOf) -> None:
     document = compatibility.DOCUMENT.read_text()
     if compatibility.tables_of(document) != {table.name for table in tables_in(golden_tables)}:
-        pytest.skip("these are other tables than the document's")
-    assert document == compatibility.document(golden_tables, verdicts_of), "run `make compatibility`"
+        pytest.skip("the page was written for other tables")
+    assert document == compatibility.document(golden_tables, outcomes_of), "run `make compatibility`"

@@ -1,4 +1,4 @@
-"""Every version of every golden table, as our reader gives it: against the log read the plain way, and `deltalake`."""
+"""Our reader gives every version of every golden table as a simple reader of the log and `deltalake` do."""
 
 import json
 from dataclasses import replace
@@ -10,14 +10,15 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta.snapshot import Add, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove, Snapshot
+from core.delta.model import Add, Cdc, DeletionVector, FileAction, Metadata, Protocol, Remove
+from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.storage.location import S3Location
 from core.storage.session import StorageSession
 from tests.conftest import GOLDEN_TABLES
 from tests.golden.expectation import refusal
-from tests.golden.folder import GoldenTable, tables_in
+from tests.golden.folder import GoldenTable, table_parameters, tables_in
 from tests.golden.plain_log import Action, BrokenLogError, State
 from tests.unit.delta.builder import TableInS3
 
@@ -26,7 +27,7 @@ MORE = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 
 @pytest.fixture(scope="module")
 def folder(aws: EmbeddedAws, golden_tables: Path) -> StorageSession:
-    """All logs, without the data."""
+    """Upload all logs, without data files."""
     bucket = TableInS3(aws, prefix="golden")
     for table in tables_in(golden_tables):
         for file in (table.directory / "_delta_log").rglob("*"):
@@ -35,7 +36,7 @@ def folder(aws: EmbeddedAws, golden_tables: Path) -> StorageSession:
     return bucket.storage()
 
 
-@pytest.fixture(params=tables_in(GOLDEN_TABLES), ids=lambda table: table.name)
+@pytest.fixture(params=table_parameters(GOLDEN_TABLES))
 def table(request: pytest.FixtureRequest) -> GoldenTable:
     return request.param
 
@@ -46,7 +47,7 @@ def storage(table: GoldenTable, folder: StorageSession) -> StorageSession:
 
 
 def expected_state(table: GoldenTable, version: int) -> State | None:
-    """None where the log is broken or the table needs more of a reader than we can do."""
+    """Return the expected state, or None if the log is broken or the table needs an unsupported feature."""
     try:
         state = table.log.state(version)
     except BrokenLogError:
@@ -54,7 +55,7 @@ def expected_state(table: GoldenTable, version: int) -> State | None:
     return None if refusal(state) else state
 
 
-def test_every_version_is_what_the_log_says_or_refused(table: GoldenTable, storage: StorageSession) -> None:
+def test_every_version_matches_the_log_or_is_refused(table: GoldenTable, storage: StorageSession) -> None:
     tables = DeltaTables()
     for version in reversed(table.log.versions):
         state = expected_state(table, version)
@@ -62,23 +63,21 @@ def test_every_version_is_what_the_log_says_or_refused(table: GoldenTable, stora
             check_refused(tables, storage, version)
             continue
         snapshot = tables.snapshot(storage, version=version)
-        assert told(snapshot, state) == written(state)
-        check_judge(table, snapshot)
+        assert read(snapshot, state) == written(state)
+        cross_check(table, snapshot)
 
 
-def test_the_latest_version_is_the_last_of_the_log(table: GoldenTable, storage: StorageSession) -> None:
+def test_the_latest_version_is_the_last_one_of_the_log(table: GoldenTable, storage: StorageSession) -> None:
     latest = table.log.versions[-1]
     state = expected_state(table, latest)
     if state is None:
         check_refused(DeltaTables(), storage, None)
         return
-    assert told(DeltaTables().snapshot(storage), state) == written(state)
+    assert read(DeltaTables().snapshot(storage), state) == written(state)
     assert DeltaTables().latest_version(storage) == latest
 
 
-def test_commits_are_given_with_their_actions_in_the_order_of_the_log(
-    table: GoldenTable, storage: StorageSession
-) -> None:
+def test_commits_have_their_actions_in_the_order_of_the_log(table: GoldenTable, storage: StorageSession) -> None:
     versions = [version for version in sorted(table.log.commits) if version >= table.log.versions[0]]
     if broken_commits(table):
         with pytest.raises(SharingError) as refused:
@@ -100,7 +99,7 @@ def stated_time(commit: list[Action]) -> int | None:
 
 
 def broken_commits(table: GoldenTable) -> bool:
-    """Whether one is missing, or has an action that is none."""
+    """Whether a commit is missing or has an invalid action."""
     commits = table.log.commits
     metadata = [
         action["metaData"] for version in commits for action in table.log.commit(version) if "metaData" in action
@@ -115,8 +114,8 @@ def check_refused(tables: DeltaTables, storage: StorageSession, version: int | N
     assert "golden/" not in refused.value.message
 
 
-def told(snapshot: Snapshot, state: State) -> dict[str, Any]:
-    """All that a snapshot says, but for its time and for statistics that had to be put into words."""
+def read(snapshot: Snapshot, state: State) -> dict[str, Any]:
+    """Return the content of a snapshot, without its time and without statistics that were converted to JSON."""
     adds = [as_live(add) for add in snapshot.adds()]
     files = {(add.path, add.deletion_vector and add.deletion_vector.unique_id): add for add in adds}
     assert len(files) == len(adds)
@@ -145,7 +144,7 @@ def written(state: State) -> dict[str, Any]:
 
 
 def as_live(add: Add) -> Add:
-    """Whether it changed data is of its commit: a checkpoint has it false for the same file."""
+    """Clear `data_change`, which belongs to the commit: a checkpoint has false for the same file."""
     return add._replace(data_change=False)
 
 
@@ -225,18 +224,18 @@ def file_actions(actions: list[Action]) -> list[FileAction]:
     return files
 
 
-def check_judge(table: GoldenTable, snapshot: Snapshot) -> None:
+def cross_check(table: GoldenTable, snapshot: Snapshot) -> None:
     try:
-        judge = DeltaTable(table.directory, version=snapshot.version)
+        reference = DeltaTable(table.directory, version=snapshot.version)
     except DeltaError:
         return
-    adds = judge.get_add_actions()
+    adds = reference.get_add_actions()
     paths, sizes = adds.column("path").to_pylist(), adds.column("size_bytes").to_pylist()
     assert sorted(zip(paths, sizes, strict=True)) == sorted((add.path, add.size) for add in snapshot.adds())
-    assert json.loads(snapshot.metadata.schema_string) == json.loads(judge.schema().to_json())
-    assert list(snapshot.metadata.partition_columns) == judge.metadata().partition_columns
-    assert snapshot.metadata.configuration == judge.metadata().configuration
-    protocol = judge.protocol()
+    assert json.loads(snapshot.metadata.schema_string) == json.loads(reference.schema().to_json())
+    assert list(snapshot.metadata.partition_columns) == reference.metadata().partition_columns
+    assert snapshot.metadata.configuration == reference.metadata().configuration
+    protocol = reference.protocol()
     assert (snapshot.protocol.min_reader_version, snapshot.protocol.min_writer_version) == (
         protocol.min_reader_version,
         protocol.min_writer_version,

@@ -12,8 +12,7 @@ import pytest
 import requests
 
 from cli.embedded.setup import CATALOG_TABLE
-from core.api.paging import Page
-from core.api.request import Request
+from core.api.requests.request import Request
 from core.catalog.reader import Catalog
 from tests.integration.conftest import Served
 from tests.server import Server
@@ -69,7 +68,7 @@ class TestTokens:
         self, server: Server, path: str, authorization: str | None
     ) -> None:
         headers = {} if authorization is None else {"Authorization": authorization.encode()}
-        response = requests.get(server.endpoint + path, headers=headers, timeout=10)  # type: ignore[arg-type]
+        response = requests.get(server.endpoint + path, headers=headers, timeout=60)  # type: ignore[arg-type]
         assert_refused(response, 401)
         assert response.headers["WWW-Authenticate"].startswith("Bearer realm=")
 
@@ -91,9 +90,10 @@ class TestTokens:
         token, secret = admin.issue_token("former", lifetime_seconds=3600)
         assert served.server.call("GET", "/shares", token=secret).json() == {"items": []}
         admin.revoke_token("former", token.id)
-        revoked_at = time.monotonic()
+        revoked_at = asked_at = time.monotonic()
         while served.server.call("GET", "/shares", token=secret).status_code == 200:
-            assert time.monotonic() < revoked_at + 10, "the cache holds for 5 seconds"
+            assert asked_at < revoked_at + 5, "the cache holds for 5 seconds"
+            asked_at = time.monotonic()
         assert_refused(served.server.call("GET", "/shares", token=secret), 401)
 
     def test_a_share_that_is_not_granted_is_answered_as_one_that_does_not_exist(self, served: Served) -> None:
@@ -113,7 +113,7 @@ class TestTokens:
 
     def test_the_scheme_is_case_insensitive(self, server: Server) -> None:
         header = {"Authorization": f"bearer {server.token}"}
-        assert requests.get(f"{server.endpoint}/shares", headers=header, timeout=10).status_code == 200
+        assert requests.get(f"{server.endpoint}/shares", headers=header, timeout=60).status_code == 200
 
 
 class TestNames:
@@ -157,7 +157,7 @@ def raw_get(server: Server, path: str) -> requests.Response:
         requests.Request("GET", server.endpoint, headers={"Authorization": f"Bearer {server.token}"})
     )
     prepared.url = server.endpoint + (path if path.isascii() else requests.utils.quote(path))
-    return session.send(prepared, timeout=10)
+    return session.send(prepared, timeout=60)
 
 
 class TestBodies:
@@ -282,7 +282,7 @@ class TestPageTokens:
         long_ago = Catalog(
             boto3.client("dynamodb", **arguments), CATALOG_TABLE, cache_seconds=0, now=lambda: time.time() - 5 * 86_400
         )
-        first = long_ago.list_shares(served.server.token, Page(Request("GET", query={"maxResults": "1"})))
+        first = long_ago.list_shares(served.server.token, Request("GET", query={"maxResults": "1"}))
         response = served.server.call("GET", "/shares", params={"pageToken": first.next_page_token})
         assert_refused(response, 400)
         assert "expired" in response.text
@@ -325,7 +325,7 @@ class TestRoutes:
 
     def test_a_request_that_is_no_http_leaves_the_server_running(self, server: Server) -> None:
         address = urlsplit(server.endpoint)
-        with socket.create_connection((address.hostname, address.port), timeout=5) as connection:
+        with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
             connection.sendall(b"\x16\x03\x01\x00 not http\r\n\r\n")
             connection.recv(1000)
         assert server.call("GET", "/shares").status_code == 200

@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
 from core.errors import AnswerTooLargeError, SharingError, TableFilesError
+from tests.examples import examples
 from tests.server import Server, running_server
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
@@ -245,7 +246,7 @@ def test_a_hundred_thousand_commits_without_a_checkpoint_are_listed_and_refused(
     table = table_of({name(version): b"" for version in range(1, 100_000)} | {name(0): commit(*TOP, *FILES)})
     table.put(name(99_999), commit(add("z")))
     tables, storage = DeltaTables(), table.storage()
-    began = time.monotonic()
+    began = time.process_time()
     assert tables.latest_version(storage) == 99_999
     assert table.requests == ["GetObject"] + ["ListObjectsV2"] * 100
     with pytest.raises(AnswerTooLargeError, match="needs 100,000 commits") as refused:
@@ -254,7 +255,7 @@ def test_a_hundred_thousand_commits_without_a_checkpoint_are_listed_and_refused(
     (last,) = tables.commits(storage, 99_999, 99_999)
     assert [file.path for file in last.files] == ["z"]
     assert whole(tables.snapshot(storage, version=3)) == ["a", "b"]
-    assert time.monotonic() - began < 28
+    assert time.process_time() - began < 28
 
 
 VALID = commit(
@@ -276,7 +277,7 @@ DAMAGE = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(damage=st.lists(DAMAGE, min_size=1, max_size=4), as_manifest=st.booleans())
 def test_a_commit_with_damage_anywhere_is_refused_or_answered(damage: list[Any], as_manifest: bool) -> None:
     content = VALID

@@ -45,7 +45,7 @@ class Cli:
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
         process = self.start(*arguments)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
         return process.returncode, out, err
 
 
@@ -78,7 +78,7 @@ def test_from_an_empty_account_to_a_recipients_profile(cli, tmp_path):
     issued = cli("token", "issue", "acme", "--endpoint", endpoint, "--out", str(profile))
 
     assert (missing[0], missing[1]) == (1, "")
-    assert "run `sluice init` to create it" in missing[2]
+    assert "Run `sluice init` to create it" in missing[2]
     assert (applied[0], applied[2]) == (0, "")
     assert "+ table sales.retail.orders\n    location: s3://warehouse/orders" in applied[1]
     assert json.loads(again[1]) == {"applied": True, "changes": []}
@@ -107,7 +107,7 @@ def test_an_interrupt_ends_the_command_without_a_traceback(cli, tmp_path):
     process = cli.start("apply", str(pipe))
     with pipe.open("w"):  # opens once the command has it open to read, which then waits for us to write
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=120)
 
     assert (process.returncode, out, err) == (130, "", "")
 

@@ -46,4 +46,4 @@ def test_for_a_person_it_shows_steps_and_rows_and_kept_it_goes_on_serving_until_
     finally:
         process.send_signal(signal.SIGINT)
         process.stdout.close()
-        assert process.wait(30) == 0
+        assert process.wait(60) == 0

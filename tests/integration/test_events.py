@@ -1,4 +1,4 @@
-"""The sample events, through the functions that the template names: as they are, and with a token that is one."""
+"""Runs the sample events through the functions of the template, as they are and with a valid token."""
 
 import base64
 import gzip
@@ -10,26 +10,30 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+import yaml
 from deltalake import write_deltalake
+from jsonschema import Draft202012Validator
 
 from cli.embedded.ministack import embedded_aws
 from cli.embedded.mirror import Mirror
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
 from cli.serve.routes import read_routes
 from core.sharing.services import process_services
+from infra.openapi import OUTPUT
 
+OPENAPI = yaml.safe_load(OUTPUT.read_text())
 ROUTES = read_routes()
 EVENTS = {path.stem: path.read_text() for path in (Path(__file__).parents[2] / "events").glob("*.json")}
 PLACEHOLDER = "slc_a-placeholder-and-no-token"
 
 WITHOUT_TOKEN = {name for name, text in EVENTS.items() if PLACEHOLDER not in text}
 UNKNOWN = {"unknown_route": 404, "unknown_route_method": 405, "unknown_route_head": 405}
-NOT_SERVED_YET = {"query_status"}
+NOT_IMPLEMENTED = {"query_status"}
 
 
 @pytest.fixture(scope="module")
 def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The functions' environment in an AWS that has what the events ask for, and a token that may read it."""
+    """Sets up an embedded AWS with the tables of the events. Returns a token that can read them."""
     trips = tmp_path_factory.mktemp("trips")
     write_deltalake(
         trips,
@@ -59,12 +63,30 @@ def answer_of(name: str, text: str) -> dict[str, object]:
     route = ROUTES.match(event["httpMethod"], event["requestContext"]["path"]).route
     module, _, attribute = route.function.handler.rpartition(".")
     answer = getattr(importlib.import_module(module), attribute)(event, object())
-    assert json.loads(json.dumps(answer)) == answer, "Lambda sends it as JSON"
+    assert json.loads(json.dumps(answer)) == answer, "The answer must survive JSON, because Lambda serializes it"
     return answer
 
 
+def check_against_openapi(name: str, answer, body: bytes) -> None:
+    """Checks status, media type, headers and body against the description of the route in `docs/openapi.yaml`."""
+    event = json.loads(EVENTS[name])
+    operation = OPENAPI["paths"][event["resource"]][event["httpMethod"].lower()]
+    described = operation["responses"][str(answer["statusCode"])]
+    if "$ref" in described:
+        described = OPENAPI["components"]["responses"][described["$ref"].rpartition("/")[2]]
+    assert answer["headers"].keys() >= described.get("headers", {}).keys() - {"fileidhash"}
+    if "content" not in described:
+        assert body == b""
+        return
+    media_type = answer["headers"]["Content-Type"].partition(";")[0]
+    schema = {**described["content"][media_type]["schema"], "components": OPENAPI["components"]}
+    documents = body.splitlines() if media_type == "application/x-ndjson" else [body]
+    for document in documents:
+        Draft202012Validator(schema).validate(json.loads(document))
+
+
 def body_of(name: str, answer) -> bytes:
-    """Of an answer that is gzipped exactly if that was accepted and there is something to zip."""
+    """Returns the body, and checks that it is gzipped only if it is not empty and the request accepts gzip."""
     headers = json.loads(EVENTS[name])["headers"]
     body = base64.b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"].encode()
     zipped = answer["headers"].get("Content-Encoding") == "gzip"
@@ -73,7 +95,7 @@ def body_of(name: str, answer) -> bytes:
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_an_event_as_it_is_gets_an_error_in_the_protocols_form(name):
+def test_an_event_without_a_valid_token_gets_an_error_in_the_form_of_the_protocol(name):
     answer = answer_of(name, EVENTS[name])
     assert answer["statusCode"] == UNKNOWN.get(name, 401)
     body = body_of(name, answer)
@@ -87,15 +109,16 @@ def test_an_event_as_it_is_gets_an_error_in_the_protocols_form(name):
 @pytest.mark.parametrize(
     ("name", "allowed"), [("unknown_route_method", "GET"), ("unknown_route_head", "GET"), ("unknown_route", None)]
 )
-def test_a_wrong_method_is_told_the_right_ones(name, allowed):
+def test_the_response_to_a_wrong_method_lists_the_allowed_ones(name, allowed):
     assert answer_of(name, EVENTS[name])["headers"].get("Allow") == allowed
 
 
 @pytest.mark.parametrize("name", sorted(EVENTS.keys() - WITHOUT_TOKEN - UNKNOWN.keys()))
-def test_with_a_token_an_event_is_answered(name, token):
+def test_an_event_with_a_valid_token_gets_the_response_that_openapi_describes(name, token):
     answer = answer_of(name, EVENTS[name].replace(PLACEHOLDER, token))
     body = body_of(name, answer)
-    assert answer["statusCode"] == (501 if name in NOT_SERVED_YET else 200), body
+    assert answer["statusCode"] == (501 if name in NOT_IMPLEMENTED else 200), body
+    check_against_openapi(name, answer, body)
     if name.startswith("table_version"):
         assert (answer["headers"]["Delta-Table-Version"], body) == ("0", b"")
     elif "ndjson" in answer["headers"]["Content-Type"]:
@@ -117,6 +140,6 @@ def test_with_a_token_an_event_is_answered(name, token):
         ("table_changes_delta", 2),
     ],
 )
-def test_the_files_that_are_asked_for_are_listed(name, files, token):
+def test_the_response_lists_the_requested_files(name, files, token):
     body = body_of(name, answer_of(name, EVENTS[name].replace(PLACEHOLDER, token)))
     assert len(body.splitlines()) == 2 + files

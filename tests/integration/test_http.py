@@ -243,9 +243,9 @@ class TestQuery:
 
     def test_a_url_is_for_reading_one_object_only(self, server: Server) -> None:
         url = str(lines(server.call("POST", f"{PEOPLE}/query", json={}))[2]["file"]["url"])
-        assert requests.put(url, data=b"x", timeout=10).status_code == 403
-        assert requests.get(url.replace("/part-", "/_delta_log/part-"), timeout=10).status_code == 403
-        assert requests.get(url, headers={"Range": "bytes=0-3"}, timeout=10).content == b"PAR1"
+        assert requests.put(url, data=b"x", timeout=60).status_code == 403
+        assert requests.get(url.replace("/part-", "/_delta_log/part-"), timeout=60).status_code == 403
+        assert requests.get(url, headers={"Range": "bytes=0-3"}, timeout=60).content == b"PAR1"
 
     def test_the_answer_is_gzipped_when_the_client_takes_it(self, server: Server) -> None:
         packed = server.call("POST", f"{EVENTS}/query", json={}, headers={"Accept-Encoding": "gzip"}, stream=True)

@@ -101,12 +101,12 @@ def test_a_running_server_reads_an_index_that_was_built_beside_it(server, sluice
     for key in keys(dynamodb):
         if "#C" in key["pk"]["S"]:
             dynamodb.delete_item(TableName="sluice-index", Key=key)
-    assert "An index cannot be used" not in server.log.read_text()
+    assert "The index of a table cannot be used" not in server.log.read_text()
 
     listed = paths(server, "events", predicateHints=[hint])
 
     assert len(listed) == explained["listed"]["files"] > 0
-    assert "An index cannot be used, the log is read instead: an item is missing" in server.log.read_text()
+    assert "The index of a table cannot be used; reading its log instead: an item is missing" in server.log.read_text()
 
 
 def test_status_follows_the_log_and_a_later_build_catches_up(server, sluice, folder):
@@ -137,7 +137,7 @@ def test_a_build_that_is_stopped_says_so_and_leaves_no_index(sluice, environment
         while keys(dynamodb) == before:  # until it has begun to write, which will take it a minute
             assert process.poll() is None
         process.send_signal(stop)
-        out, err = process.communicate(timeout=30)
+        out, err = process.communicate(timeout=120)
 
     assert (process.returncode, out) == (130, "")
     assert re.fullmatch(r"Stopped\. Readers keep the index that they have; .*\n", err)

@@ -9,7 +9,6 @@ import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,7 @@ from cli.embedded.environment import OVERRIDE
 from cli.embedded.setup import catalog_admin, owner_environment
 
 PROJECT = Path(__file__).parents[2]
-SECONDS = 60
+SECONDS = 120
 SHARES = """
 version: 1
 port: 0
@@ -126,7 +125,7 @@ def folder(tmp_path: Path) -> Path:
 
 def refuses(address: tuple[str, int]) -> bool:
     with contextlib.suppress(ConnectionRefusedError):
-        socket.create_connection(address, timeout=5).close()
+        socket.create_connection(address, timeout=60).close()
         return False
     return True
 
@@ -136,9 +135,8 @@ def test_it_serves_a_local_table_and_follows_its_commits(folder):
         assert stat.S_IMODE((folder / "sluice.share").stat().st_mode) == 0o600
         assert running.table_version == "0"
         append(folder / "numbers", 2)
-        deadline = time.monotonic() + 10
         while running.table_version != "1":
-            assert time.monotonic() < deadline
+            assert running.process.poll() is None
 
 
 @pytest.mark.parametrize(
@@ -202,7 +200,7 @@ def test_kept_state_is_used_by_one_server_at_a_time(folder):
     with serving(folder, "--port", "0", "--data", "kept"):
         (folder / "second").mkdir()
         said = fails(folder / "second", "--port", "0", "--data", "../kept")
-        assert said == "Error: ../kept is in use by another embedded AWS: choose another folder for it."
+        assert said == "Error: ../kept is in use by another embedded AWS. Choose another folder for it."
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the emulator's process through /proc")
@@ -215,7 +213,7 @@ def test_after_a_crash_of_the_embedded_aws_the_command_ends_and_can_be_started_a
         assert running.table_version == "0"
 
 
-def test_the_reference_servers_path_of_the_endpoint_is_heeded(folder):
+def test_the_endpoint_path_of_the_reference_servers_file_is_used(folder):
     (folder / "shares.yaml").write_text(SHARES + "endpoint: /elsewhere/v2/\n")
     with serving(folder, "--shares", "shares.yaml") as running:
         assert running.profile["endpoint"].endswith("/elsewhere/v2")
@@ -268,7 +266,7 @@ def fails(folder: Path, *arguments: str | Path, **changes: str) -> str:
 
 def test_a_taken_port_is_one_sentence(tmp_path, taken_port):
     said = fails(tmp_path, "--port", str(taken_port), **{OVERRIDE: "/must/not/be/started"})
-    assert said == f"Error: Port {taken_port} on 127.0.0.1 is already in use; choose another with --port."
+    assert said == f"Error: Port {taken_port} on 127.0.0.1 is already in use. Choose another with --port."
 
 
 def test_an_emulator_that_does_not_start_is_one_sentence(tmp_path):

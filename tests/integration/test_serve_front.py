@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from cli.errors import CommandError
+from cli.common.errors import CommandError
 from cli.serve.app import MAX_BODY_BYTES, Front
 from cli.serve.routes import Function, Route, Routes
 from cli.serve.server import bind, serving
@@ -42,7 +42,7 @@ def zipped(event, context):
 
 
 def meet(event, context):
-    all_arrived.wait(10)
+    all_arrived.wait(60)
     return {"statusCode": 200, "body": "{}"}
 
 
@@ -79,7 +79,7 @@ def port() -> Iterator[int]:
 
 @pytest.fixture
 def connection(port: int) -> Iterator[http.client.HTTPConnection]:
-    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+    with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         yield connection
 
 
@@ -120,11 +120,16 @@ def test_one_connection_carries_many_requests(connection, call):
 
 
 def test_an_answer_does_not_wait_for_the_clients_acknowledgement(call):
-    """Nagle's algorithm would hold back the end of each answer for 40 ms: 50 answers for 2 seconds."""
-    started = time.perf_counter()
-    for _ in range(50):
+    """With Nagle's algorithm, each answer after the first few would be held back for at least 40 ms.
+
+    The fastest answer counts: a busy machine delays some, but not all.
+    """
+    seconds = []
+    for _ in range(100):
+        started = time.perf_counter()
         call("GET", "/api/echo/x")
-    assert time.perf_counter() - started < 1.5
+        seconds.append(time.perf_counter() - started)
+    assert min(seconds[50:]) < 0.04
 
 
 def test_gzip_passes_through_untouched(call):
@@ -135,7 +140,7 @@ def test_gzip_passes_through_untouched(call):
 
 def test_requests_run_side_by_side(port):
     def ask(_):
-        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=20)) as connection:
+        with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
             connection.request("GET", "/api/meet")
             return connection.getresponse().status
 
@@ -194,13 +199,13 @@ def test_a_larger_body_is_a_413_and_the_connection_stays_usable(call, body):
     ids=["raw bytes in the path", "no length", "no HTTP"],
 )
 def test_what_is_no_http_is_a_400(port, request_bytes):
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(request_bytes)
         assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
 def test_a_client_that_leaves_in_the_middle_disturbs_nobody(port, call):
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as raw:
+    with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(b"POST /api/echo/x HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf")
     assert call("GET", "/api/echo/x")[0].status == 200
 
@@ -210,7 +215,7 @@ def test_a_port_that_is_taken_is_one_clear_sentence():
         port = first.getsockname()[1]
         with pytest.raises(CommandError) as raised:
             bind("127.0.0.1", port)
-    assert raised.value.message == f"Port {port} on 127.0.0.1 is already in use; choose another with --port."
+    assert raised.value.message == f"Port {port} on 127.0.0.1 is already in use. Choose another with --port."
 
 
 @pytest.mark.parametrize(("host", "port"), [("host.invalid", 0), ("127.0.0.1", 99999), ("192.0.2.1", 0)])
@@ -223,6 +228,6 @@ def test_after_the_end_nothing_listens():
     bound = bind("127.0.0.1", 0)
     address = bound.getsockname()
     with ThreadPoolExecutor(1) as threads, serving(Front(Routes([]), {}, threads), bound):
-        socket.create_connection(address, timeout=5).close()
+        socket.create_connection(address, timeout=60).close()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(address, timeout=5)
+        socket.create_connection(address, timeout=60)

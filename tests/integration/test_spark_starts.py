@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from pipeline.session import local_session
+from pipeline.spark.session import local_session
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -1,4 +1,4 @@
-"""`infra/storage-role.yaml` as a bucket's owner deploys it: what the server can do with the role, and what not."""
+"""Deploys `infra/storage-role.yaml` as the owner of a bucket does, and checks the permissions of its role."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -21,7 +21,7 @@ Assume = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def assume(aws: EmbeddedAws) -> Assume:
-    """Assumes the role of a new stack as the server does."""
+    """Deploys a stack per prefix. Returns a function that assumes its role as the server does."""
     s3 = client(aws, "s3")
     s3.create_bucket(Bucket=BUCKET)
     for key in KEYS:
@@ -61,14 +61,14 @@ def refused(call: Callable[..., object], *arguments: object, **named: object) ->
     return False
 
 
-def test_only_the_server_with_the_external_id_can_take_the_role(assume):
+def test_only_the_server_with_the_external_id_can_assume_the_role(assume):
     assume("sales", ExternalId=EXTERNAL_ID)
     assert refused(assume, "sales")
     assert refused(assume, "sales", ExternalId="of-another-owner")
     assert refused(assume, "sales", by_server=False, ExternalId=EXTERNAL_ID)
 
 
-def test_the_role_reads_its_prefix_and_nothing_beside_it(assume):
+def test_the_role_can_only_read_its_prefix(assume):
     s3 = assume("sales", ExternalId=EXTERNAL_ID)
     inside, *outside = KEYS
     assert s3.get_object(Bucket=BUCKET, Key=inside)["Body"].read() == b"content"
@@ -79,14 +79,14 @@ def test_the_role_reads_its_prefix_and_nothing_beside_it(assume):
         assert refused(s3.list_objects_v2, Bucket=BUCKET, Prefix=prefix), prefix
 
 
-def test_without_a_prefix_the_role_reads_the_whole_bucket(assume):
+def test_without_a_prefix_the_role_can_read_the_whole_bucket(assume):
     s3 = assume("", ExternalId=EXTERNAL_ID)
     assert [entry["Key"] for entry in s3.list_objects_v2(Bucket=BUCKET)["Contents"]] == sorted(KEYS)
     assert all(s3.get_object(Bucket=BUCKET, Key=key)["Body"].read() == b"content" for key in KEYS)
 
 
 @pytest.mark.parametrize("prefix", ["sales", ""])
-def test_the_role_writes_nothing(assume, prefix):
+def test_the_role_cannot_write(assume, prefix):
     s3 = assume(prefix, ExternalId=EXTERNAL_ID)
     assert refused(s3.put_object, Bucket=BUCKET, Key="sales/t1/new", Body=b"")
     assert refused(s3.delete_object, Bucket=BUCKET, Key=KEYS[0])

@@ -1,4 +1,4 @@
-"""Storage sessions against an S3 and an STS that check signatures, trust, external ids and policies."""
+"""Storage sessions with an S3 and an STS that check signatures, trust, external ids and policies."""
 
 import urllib.request
 import uuid
@@ -10,7 +10,7 @@ import pytest
 from arro3.core import Array, DataType, Table
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta.judge import storage_options
+from core.delta.cross_check import storage_options
 from core.errors import TableFilesError
 from core.settings import Settings
 from core.storage.location import S3Location
@@ -32,7 +32,7 @@ class Server:
 
 @pytest.fixture(scope="module")
 def server(aws: EmbeddedAws) -> Server:
-    """A server whose user may assume one role, which may read one table and asks for an external id."""
+    """A server whose user may assume one role. The role can read one table and requires an external id."""
     client(aws, "s3").create_bucket(Bucket=NAME)
     rows = Table.from_arrays([Array([1, 2, 3], type=DataType.int64())], names=["id"])
     root = {
@@ -67,20 +67,20 @@ def server(aws: EmbeddedAws) -> Server:
 
 @pytest.fixture(autouse=True)
 def environment(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a function: the endpoint by variable, and keys that may not read the table themselves."""
+    """Like a function: the endpoint from a variable, and credentials that cannot read the table themselves."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", aws.endpoint_url)
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIANOTTHESTORAGEROL")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x" * 40)
 
 
-def test_deltalake_opens_the_table_and_every_file_opens_by_its_url(server: Server) -> None:
+def test_deltalake_opens_the_table_and_every_url_opens_its_file(server: Server) -> None:
     storage = server.open()
     table = deltalake.DeltaTable(TRIPS.uri, storage_options=storage_options(storage))
     paths = table.get_add_actions()["path"].to_pylist()
     signer = storage.signer()
     assert paths
     for path in paths:
-        with urllib.request.urlopen(signer.sign(TRIPS.key(path)), timeout=10) as answer:
+        with urllib.request.urlopen(signer.sign(TRIPS.key(path)), timeout=60) as answer:
             assert answer.read(4) == b"PAR1"
 
 
@@ -91,12 +91,12 @@ def test_the_log_is_listed_and_read(server: Server) -> None:
     assert len(objects.get(commit.key)) == commit.size
 
 
-def test_files_outside_the_roles_policy_are_permission_denied(server: Server) -> None:
+def test_files_outside_the_policy_of_the_role_are_permission_denied(server: Server) -> None:
     with pytest.raises(TableFilesError, match="permission denied"):
         server.open().objects().get("other/file")
 
 
-def test_a_file_that_is_not_there_is_table_files_missing(server: Server) -> None:
+def test_a_missing_file_is_reported_as_table_files_missing(server: Server) -> None:
     with pytest.raises(TableFilesError, match="table files missing"):
         server.open().objects().get(TRIPS.key("not-there"))
 
@@ -109,6 +109,6 @@ def test_a_role_is_not_assumed_without_its_external_id(server: Server, external_
 
 
 @pytest.mark.parametrize("arn", ["arn:aws:iam::000000000000:role/not-there", "nonsense", "x" * 30])
-def test_a_role_that_is_none_is_permission_denied(server: Server, arn: str) -> None:
+def test_an_invalid_role_is_permission_denied(server: Server, arn: str) -> None:
     with pytest.raises(TableFilesError, match="permission denied"):
         server.open(role_arn=arn)

@@ -1,6 +1,6 @@
-"""Temporary table credentials over HTTP, and what an S3 that enforces session policies lets them do.
+"""Temporary table credentials over HTTP, used with an S3 that enforces session policies.
 
-The storage role may do everything in S3 here, so whatever is denied is denied by the session's own policy.
+The storage role has full access to S3 here, so every denial comes from the session policy.
 """
 
 import contextlib
@@ -73,7 +73,7 @@ class Provider:
         return credentials
 
     def reader(self, table: str, body: object = None) -> Any:
-        """S3 as a recipient has it."""
+        """An S3 client with the credentials of a recipient."""
         return self.client("s3", self.vend(table, body)["awsTempCredentials"])
 
 
@@ -149,18 +149,18 @@ class TestWhatCredentialsOpen:
     @pytest.mark.xfail(raises=ClientError, reason="the embedded AWS does not know IAM's ${*}, ${?} and ${$}")
     @pytest.mark.parametrize("table", ["star", "question", "dollar"])
     def test_files_of_a_table_with_a_glob_in_its_name_are_read(self, provider: Provider, table: str) -> None:
-        """That IAM reads these escapes as we write them is shown in tests/unit/storage/test_policy.py."""
+        """tests/unit/storage/test_policy.py checks that the escapes follow IAM's rules."""
         provider.reader(table).get_object(Bucket=DATA_BUCKET, Key=key(DIRECTORIES[table]))
 
     @pytest.mark.parametrize("table", DIRECTORIES)
-    def test_files_of_no_other_directory_are_read(self, provider: Provider, table: str) -> None:
+    def test_files_of_other_directories_are_denied(self, provider: Provider, table: str) -> None:
         s3 = provider.reader(table)
         others = {*DIRECTORIES.values(), *NEIGHBOURS, "archive"} - {DIRECTORIES[table]}
         for directory in others:
             with denied():
                 s3.get_object(Bucket=DATA_BUCKET, Key=key(directory))
 
-    def test_files_of_another_bucket_are_not_read(self, provider: Provider) -> None:
+    def test_files_of_another_bucket_are_denied(self, provider: Provider) -> None:
         s3 = provider.reader("t1")
         with denied():
             s3.get_object(Bucket=OTHER_BUCKET, Key=key("t1"))
@@ -168,11 +168,11 @@ class TestWhatCredentialsOpen:
             s3.list_objects_v2(Bucket=OTHER_BUCKET, Prefix=key("t1", ""))
 
     @pytest.mark.parametrize("prefix", ["", NAME, f"{NAME}/", f"{NAME}/t1", f"{NAME}/t10/", f"{NAME}/archive/"])
-    def test_nothing_outside_the_table_is_listed(self, provider: Provider, prefix: str) -> None:
+    def test_listing_outside_the_table_is_denied(self, provider: Provider, prefix: str) -> None:
         with denied():
             provider.reader("t1").list_objects_v2(Bucket=DATA_BUCKET, Prefix=prefix)
 
-    def test_nothing_is_written_or_deleted(self, provider: Provider) -> None:
+    def test_writing_and_deleting_are_denied(self, provider: Provider) -> None:
         s3 = provider.reader("t1")
         with denied():
             put(s3, DATA_BUCKET, key("t1", "new"))
@@ -183,12 +183,12 @@ class TestWhatCredentialsOpen:
         with denied():
             s3.list_buckets()
 
-    def test_other_services_are_closed(self, provider: Provider) -> None:
+    def test_other_services_are_denied(self, provider: Provider) -> None:
         credentials = provider.vend("t1")["awsTempCredentials"]
         with pytest.raises(ClientError, match="AccessDenied"):
             provider.client("dynamodb", credentials).list_tables()
 
-    def test_a_tables_key_decrypts_nothing_but_by_s3(self, provider: Provider) -> None:
+    def test_the_kms_key_of_a_table_decrypts_only_through_s3(self, provider: Provider) -> None:
         kms = provider.client("kms")
         arn = provider.served.admin().table(NAME, "s", "encrypted").kms_key_arn
         secret = kms.encrypt(KeyId=arn, Plaintext=b"another service's")["CiphertextBlob"]
@@ -197,14 +197,14 @@ class TestWhatCredentialsOpen:
         with pytest.raises(ClientError, match="AccessDenied"):
             provider.client("kms", credentials).decrypt(CiphertextBlob=secret, KeyId=arn)
 
-    def test_a_directory_below_the_table_is_opened_alone(self, provider: Provider) -> None:
+    def test_credentials_for_a_subdirectory_open_only_that(self, provider: Provider) -> None:
         location = f"s3://{DATA_BUCKET}/{key('t1', '_delta_log')}"
         s3 = provider.reader("t1", {"location": location})
         s3.get_object(Bucket=DATA_BUCKET, Key=key("t1"))
         with denied():
             s3.list_objects_v2(Bucket=DATA_BUCKET, Prefix=key("t1", ""))
 
-    def test_an_auxiliary_location_is_opened_without_the_root(self, provider: Provider) -> None:
+    def test_credentials_for_an_auxiliary_location_do_not_open_the_table_root(self, provider: Provider) -> None:
         s3 = provider.reader("t1", {"location": f"s3a://{DATA_BUCKET}/{ARCHIVE}"})
         assert s3.get_object(Bucket=DATA_BUCKET, Key=key("archive"))["Body"].read() == b"archive"
         with denied():
@@ -228,7 +228,7 @@ class TestWhatCredentialsOpen:
 
 
 class TestAnswers:
-    def test_an_answer_tells_location_keys_and_when_they_end(self, provider: Provider) -> None:
+    def test_the_response_has_the_location_the_keys_and_their_expiry(self, provider: Provider) -> None:
         response = provider.call("t1", {})
         assert response.headers["Content-Type"] == "application/json; charset=utf-8"
         assert response.headers["Cache-Control"] == "no-store"
@@ -237,9 +237,7 @@ class TestAnswers:
         assert credentials["location"] == f"s3://{DATA_BUCKET}/{NAME}/t1"
         assert 1790 < credentials["expirationTime"] / 1000 - time.time() < 3610
 
-    def test_a_recipient_gets_the_same_credentials_for_a_while_and_another_gets_others(
-        self, provider: Provider
-    ) -> None:
+    def test_credentials_are_cached_per_recipient(self, provider: Provider) -> None:
         admin, other = provider.served.admin(), f"{NAME}-2"
         admin.put_recipient(other)
         admin.grant(other, NAME)
@@ -257,7 +255,7 @@ class TestAnswers:
         ("table", "reason"),
         [("by-url", "directory access is not enabled"), ("no-history", "history sharing is not enabled")],
     )
-    def test_a_table_that_does_not_share_its_directory_says_why(
+    def test_the_error_explains_why_a_directory_is_not_shared(
         self, provider: Provider, table: str, reason: str
     ) -> None:
         response = provider.call(table)
@@ -268,7 +266,7 @@ class TestAnswers:
         )
 
     @pytest.mark.parametrize("location", [f"s3://{DATA_BUCKET}/{NAME}/t10", f"s3://{OTHER_BUCKET}/t1", "x", ""])
-    def test_a_location_outside_the_table_is_refused(self, provider: Provider, location: str) -> None:
+    def test_a_location_outside_the_table_is_rejected(self, provider: Provider, location: str) -> None:
         response = provider.call("t1", {"location": location})
         message = "The requested location must be the same as or under this table's configured storage location."
         assert (response.status_code, response.json()) == (
@@ -276,11 +274,11 @@ class TestAnswers:
             {"errorCode": "INVALID_PARAMETER_VALUE", "message": message},
         )
 
-    def test_a_location_too_long_for_a_policy_is_refused(self, provider: Provider) -> None:
+    def test_a_location_too_long_for_a_policy_is_rejected(self, provider: Provider) -> None:
         response = provider.call("t1", {"location": f"s3://{DATA_BUCKET}/{NAME}/t1/{'x' * 1000}"})
         assert (response.status_code, response.json()["errorCode"]) == (400, "UNSUPPORTED_OPERATION")
 
-    def test_who_asks_comes_before_what_is_asked_and_that_before_whether_it_is_there(self, provider: Provider) -> None:
+    def test_authentication_is_checked_before_the_body_and_the_body_before_the_table(self, provider: Provider) -> None:
         path = f"/shares/{NAME}/schemas/s/tables/absent/temporary-table-credentials"
         call = provider.served.server.call
         assert call("POST", path, token=None, data=b"{").status_code == 401
@@ -297,7 +295,7 @@ class TestAnswers:
 
 
 class TestAdvertising:
-    def test_listings_and_the_table_itself_show_the_directory_where_it_is_shared(self, provider: Provider) -> None:
+    def test_listings_and_the_table_show_the_directory_if_it_is_shared(self, provider: Provider) -> None:
         expected = {
             "location": f"s3://{DATA_BUCKET}/{NAME}/t1",
             "auxiliaryLocations": [f"s3a://{DATA_BUCKET}/{ARCHIVE}"],
@@ -311,7 +309,7 @@ class TestAdvertising:
                 assert ("location" in item) == (item["name"] not in ("by-url", "no-history"))
         assert provider.get("/schemas/s/tables/t1").json()["table"] in listings[0]
 
-    def test_metadata_shows_the_directory_where_it_is_shared(self, provider: Provider) -> None:
+    def test_metadata_shows_the_directory_if_it_is_shared(self, provider: Provider) -> None:
         shown = {}
         for table in ("people", "by-url"):
             lines = provider.get(f"/schemas/s/tables/{table}/metadata").text.splitlines()

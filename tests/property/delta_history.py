@@ -15,7 +15,8 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from hypothesis import strategies as st
 
-from core.delta.snapshot import Add, Cdc, DeletionVector, FileAction, Remove, Snapshot
+from core.delta.model import Add, Cdc, DeletionVector, FileAction, Remove
+from core.delta.snapshot import Snapshot
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
     Action,

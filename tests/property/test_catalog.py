@@ -1,4 +1,4 @@
-"""The catalog against a plain model: whatever its owner does, each recipient sees what the model says."""
+"""Compares the catalog with a simple model after random changes."""
 
 from dataclasses import dataclass, field
 
@@ -10,8 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 from core.catalog.errors import CatalogError
 from core.catalog.tokens import sha256
 from core.errors import UnauthenticatedError
+from tests.examples import examples
+from tests.unit.catalog.environment import Environment, moto_client, page
 from tests.unit.catalog.listers import LISTERS
-from tests.unit.catalog.world import World, moto_client, page
 
 SHARES = ["sales", "Straße"]
 SCHEMAS = ["one", "one-more"]
@@ -39,7 +40,7 @@ class ShareModel:
 class RecipientModel:
     grants: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, float] = field(default_factory=dict)
-    """The end of each token that was ever issued."""
+    """The expiry of each token ever issued."""
 
 
 def fold(name: str) -> str:
@@ -51,9 +52,9 @@ class CatalogAndModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.world = World(self.client)
-        self.admin = self.world.admin
-        self.catalog = self.world.catalog(cache_seconds=5)
+        self.env = Environment(self.client)
+        self.admin = self.env.admin
+        self.catalog = self.env.catalog(cache_seconds=5)
         self.shares: dict[str, ShareModel] = {}
         self.recipients: dict[str, RecipientModel] = {}
         self.dead: set[str] = set()
@@ -71,7 +72,7 @@ class CatalogAndModel(RuleBasedStateMachine):
         self.look()
 
     def expect(self, possible: bool, act):
-        """Do it if the model says that it can be done; see it refused otherwise."""
+        """Performs the change if the model allows it; otherwise expects it to be rejected."""
         if possible:
             return act()
         with pytest.raises(CatalogError):
@@ -158,7 +159,7 @@ class CatalogAndModel(RuleBasedStateMachine):
         issued = self.expect(model is not None, lambda: self.admin.issue_token(recipient, lifetime_seconds=lifetime))
         if model:
             token, secret = issued
-            assert token.expires_at == self.world.clock.seconds + lifetime
+            assert token.expires_at == self.env.clock.seconds + lifetime
             model.tokens[secret] = token.expires_at
 
     @rule(recipient=recipients, grace=st.integers(0, 30))
@@ -169,9 +170,9 @@ class CatalogAndModel(RuleBasedStateMachine):
             lambda: self.admin.rotate_token(recipient, grace_seconds=grace, lifetime_seconds=50),
         )
         if model:
-            latest = self.world.clock.seconds + grace
+            latest = self.env.clock.seconds + grace
             model.tokens = {secret: min(end, latest) for secret, end in model.tokens.items()}
-            model.tokens[issued[1]] = self.world.clock.seconds + 50
+            model.tokens[issued[1]] = self.env.clock.seconds + 50
 
     @rule(recipient=recipients)
     def revoke_a_token(self, recipient):
@@ -186,16 +187,16 @@ class CatalogAndModel(RuleBasedStateMachine):
 
     @rule(seconds=st.integers(1, 40))
     def wait(self, seconds):
-        self.world.clock.seconds += seconds
+        self.env.clock.seconds += seconds
 
     @rule()
     def look(self):
-        self.world.clock.seconds += 5  # whatever was cached has gone by now
+        self.env.clock.seconds += 5  # everything cached has expired
         for secret in self.dead:
             self.check_refused(secret)
         for model in self.recipients.values():
             for secret, end in model.tokens.items():
-                if end <= self.world.clock.seconds:
+                if end <= self.env.clock.seconds:
                     self.check_refused(secret)
                 else:
                     self.check_sees(secret, model)
@@ -225,14 +226,15 @@ class CatalogAndModel(RuleBasedStateMachine):
         self.look()
 
 
-def test_every_recipient_sees_exactly_what_a_plain_model_says():
+@pytest.mark.hypothesis
+def test_every_recipient_sees_exactly_what_the_model_predicts():
     with moto_client() as client:
         CatalogAndModel.client = client
         run_state_machine_as_test(
             CatalogAndModel,
             settings=settings(
                 deadline=None,
-                max_examples=15,
+                max_examples=examples(15),
                 stateful_step_count=20,
                 suppress_health_check=[HealthCheck.too_slow],
             ),
@@ -249,11 +251,11 @@ def dynamodb():
 
 
 @pytest.mark.parametrize("lister_class", LISTERS)
-@settings(deadline=None, max_examples=10, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=examples(10), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
-def test_an_entry_that_stays_is_listed_once_whatever_comes_and_goes_between_pages(dynamodb, lister_class, data):
-    world = World(dynamodb)
-    lister = lister_class(world)
+def test_an_entry_is_listed_once_while_others_are_added_and_removed_between_pages(dynamodb, lister_class, data):
+    env = Environment(dynamodb)
+    lister = lister_class(env)
     at_first = data.draw(st.lists(entry_names, max_size=7, unique_by=str.casefold))
     for name in at_first:
         lister.add(name)
@@ -261,7 +263,7 @@ def test_an_entry_that_stays_is_listed_once_whatever_comes_and_goes_between_page
     here, seen, token = set(staying), [], None
     for _ in range(30):
         size = data.draw(st.integers(0, 3))
-        listing = lister.list(world.catalog(), page(size, token))
+        listing = lister.list(env.catalog(), page(size, token))
         assert len(listing.items) <= size
         seen += [fold(name) for name in lister.names(listing)]
         token = listing.next_page_token
@@ -277,7 +279,7 @@ def test_an_entry_that_stays_is_listed_once_whatever_comes_and_goes_between_page
             here.discard(removed)
             staying.discard(removed)
     else:
-        rest = lister.list(world.catalog(), page(500, token))
+        rest = lister.list(env.catalog(), page(500, token))
         assert rest.next_page_token is None
         seen += [fold(name) for name in lister.names(rest)]
     assert len(seen) == len(set(seen))

@@ -7,23 +7,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.delta.snapshot import Cdc, FileAction
+from core.delta.model import Cdc, FileAction
 from core.errors import InvalidParameterError, MalformedRequestError
+from tests.examples import examples
 from tests.property.delta_history import STEPS, History, Step, expected_files
 from tests.unit.delta.builder import Action
-from tests.unit.sharing.world import DELTA, World
+from tests.unit.sharing.shared_table import DELTA, SharedTable
 
 RANGES = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
 
 
-def played(steps: list[Step]) -> tuple[World, History]:
-    world = World()
-    history = History(world.lake)
+def played(steps: list[Step]) -> tuple[SharedTable, History]:
+    env = SharedTable()
+    history = History(env.lake)
     for step in steps:
         history.commit(step)
         for shape in step.shapes:
             history.shape(shape, step.reach)
-    return world, history
+    return env, history
 
 
 def line_of(version: int, file: FileAction) -> dict[str, Any]:
@@ -67,34 +68,34 @@ def fed(actions: list[Action]) -> list[FileAction]:
     return recorded if recorded or found_nothing else streamed(actions)
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES)
 def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], asked: list[int]) -> None:
-    world, history = played(steps)
+    env, history = played(steps)
     start, end = (min(version, history.latest.version) for version in asked)
     commits = list(enumerate(history.commits))[start : end + 1]
     versions = {"startingVersion": start, "endingVersion": end}
     if start < history.earliest:
-        for answer in (world.query, world.changes):
+        for answer in (env.query, env.changes):
             with pytest.raises(MalformedRequestError, match=f"earliest available version is {history.earliest}"):
                 answer(DELTA, **versions)
         return
-    lines = world.query(DELTA, **versions)
+    lines = env.query(DELTA, **versions)
     assert told(lines) == [line_of(version, file) for version, actions in commits for file in streamed(actions)]
 
     off = [state.version for state in history.states[start : end + 1] if not state.feed]
     if off:
         with pytest.raises(InvalidParameterError, match=rf"change data was not recorded for version \[{off[0]}\]"):
-            world.changes(DELTA, **versions)
+            env.changes(DELTA, **versions)
     else:
-        lines = world.changes(DELTA, **versions)
+        lines = env.changes(DELTA, **versions)
         assert told(lines) == [line_of(version, file) for version, actions in commits for file in fed(actions)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES, with_metadata=st.booleans())
 def test_metadata_stands_where_it_changed(steps: list[Step], asked: list[int], with_metadata: bool) -> None:
-    world, history = played([step for step in steps if step.feed])
+    env, history = played([step for step in steps if step.feed])
     start, end = (min(version, history.latest.version) for version in asked)
     start, end = max(start, history.earliest), max(end, history.earliest)
     changed = [
@@ -102,7 +103,7 @@ def test_metadata_stands_where_it_changed(steps: list[Step], asked: list[int], w
         for version in range(start + 1, end + 1)
         if any("metaData" in action for action in history.commits[version])
     ]
-    lines = world.changes(DELTA, startingVersion=start, endingVersion=end, includeHistoricalMetadata=str(with_metadata))
+    lines = env.changes(DELTA, startingVersion=start, endingVersion=end, includeHistoricalMetadata=str(with_metadata))
     found = [line["metaData"] for line in lines if "metaData" in line]
     shown = [start, *changed] if with_metadata else [history.latest.version]
     assert [each["version"] for each in found] == shown

@@ -8,10 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.delta import reader
-from core.delta import tables as tables_module
-from core.delta.log import checkpoint, commits, files, rows
+from core.delta.cache import snapshots
+from core.delta.log import checkpoint, commits, listing, rows
 from core.delta.tables import DeltaTables
 from core.errors import MalformedRequestError
+from tests.examples import examples
 from tests.property.delta_history import STEPS, History, Step, expected, expected_files, seen
 from tests.unit.delta.builder import TableInMemory
 
@@ -23,14 +24,18 @@ def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
         monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
         monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
         monkeypatch.setattr(commits, "AHEAD_BYTES", 1)
-        monkeypatch.setattr(files, "LOOK_BACK", 0)
+        monkeypatch.setattr(listing, "LOOK_BACK", 0)
         monkeypatch.setattr(rows, "MAX_KNOWN_PARTITIONS", 1)
         monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
-        monkeypatch.setattr(tables_module, "MANY_COMMITS", 1)
-        monkeypatch.setattr(tables_module, "MANY_FILES", 1)
+        monkeypatch.setattr(snapshots, "MANY_COMMITS", 1)
+        monkeypatch.setattr(snapshots, "MANY_FILES", 1)
 
 
-histories = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+histories = settings(
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.mark.usefixtures("limits")

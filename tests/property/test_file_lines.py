@@ -1,15 +1,16 @@
-"""The lines that arrow writes of a checkpoint's files, against those that Python writes of the same actions."""
+"""Compares the lines that Arrow writes for the files of a checkpoint with those that orjson writes for them."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.api.lines import Layout, delta_files, parquet_files
+from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.checkpoint import Checkpoint
-from core.delta.snapshot import AddBatch, FileBatch
-from core.sharing.answers import ADD_FIELDS, PARQUET_FIELDS
+from core.sharing.answers import delta_answer, parquet_answer
+from core.sharing.answers.file_lines import delta_files, file_lines, parquet_files
+from tests.examples import examples
 from tests.unit.delta.builder import MODERN_PROTOCOL, Action, add, checkpoint, metadata, remove, vector
 
-# Of ASCII more often than not, since lines with other characters are never arrow's.
+# Mostly ASCII: Arrow does not write lines with other characters.
 TEXTS = st.text(st.characters(max_codepoint=0x7F)) | st.text(st.characters(exclude_categories=["Cs"]))
 NAMES = TEXTS.filter(bool)
 PARTITIONS = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
@@ -35,7 +36,7 @@ FILES = st.fixed_dictionaries(
 
 @st.composite
 def checkpoints(draw: st.DrawFn) -> list[Action]:
-    """Their actions. Some have a field in all files, some in none and some in a few."""
+    """Actions of a checkpoint. An optional field is in all files, in none or in some."""
     everywhere = draw(MORE) | draw(st.fixed_dictionaries({}, optional={"stats": TEXTS}))
     rows = [MODERN_PROTOCOL, metadata()]
     for path in draw(st.lists(NAMES, unique=True, min_size=1, max_size=5)):
@@ -50,20 +51,16 @@ def checkpoints(draw: st.DrawFn) -> list[Action]:
 
 
 def lines(files: FileBatch) -> tuple[bytes, bytes]:
-    numbers = [str(number) for number in range(len(files.paths))]
-
-    def plain(fields: Layout) -> Layout:
-        return parquet_files("file", numbers, numbers, fields, 99)
-
-    def wrapped(fields: Layout) -> Layout:
-        return delta_files("add", numbers, numbers, None, fields, 99, version=2, timestamp=3)
-
-    return b"".join(files.lines(PARQUET_FIELDS, plain)), b"".join(files.lines(ADD_FIELDS, wrapped))
+    numbers = [str(number) for number in range(files.num_files)]
+    plain = parquet_files("file", numbers, numbers, files.add_fields(parquet_answer.FIELDS), 99)
+    fields = files.add_fields(delta_answer.FIELDS)
+    wrapped = delta_files("add", numbers, numbers, None, fields, 99, version=2, timestamp=3)
+    return b"".join(file_lines(plain, files.num_files)), b"".join(file_lines(wrapped, files.num_files))
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(checkpoints(), st.data())
-def test_whoever_writes_the_lines_they_are_the_same_bytes(actions: list[Action], data: st.DataObject) -> None:
+def test_arrow_and_orjson_write_the_same_bytes(actions: list[Action], data: st.DataObject) -> None:
     (batch,) = Checkpoint([checkpoint(*actions)]).batches()
     chosen = data.draw(st.lists(st.booleans(), min_size=len(batch.paths), max_size=len(batch.paths)))
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(batch.paths))] * 2)))

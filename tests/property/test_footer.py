@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.delta.log.footer import narrowed_footer
+from tests.examples import examples
 from tests.unit.delta.builder import MODERN_PROTOCOL, add, checkpoint, metadata
 
 Leaf = tuple[str, ...]
@@ -74,7 +75,7 @@ def whole(leaf: Leaf) -> Leaf:
     return leaf[: repeated[0]] if repeated else leaf
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(content=files(), data=st.data())
 def test_it_is_read_as_by_a_reader_that_chooses_its_columns(content: bytes, data: st.DataObject) -> None:
     wanted = data.draw(st.sets(st.sampled_from(leaves(content))))
@@ -95,7 +96,7 @@ def wanted(leaf: Leaf) -> bool:
     return leaf[0] == "metaData" or leaf[-1] in ("path", "key")
 
 
-@settings(deadline=None, max_examples=400)
+@settings(deadline=None, max_examples=examples(400))
 @given(
     flips=st.lists(st.tuples(st.integers(1, FOOTER_BYTES), st.integers(1, 255)), max_size=4),
     cut=st.tuples(st.integers(0, FOOTER_BYTES), st.integers(0, 3)),

@@ -8,21 +8,24 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.api.lines import Layout, delta_files
-from core.api.query import QueryRequest
+from core.api.requests.query import QueryRequest
 from core.delta.index import UnusableIndexError
-from core.delta.snapshot import FileBatch, Snapshot
+from core.delta.log.batch import FileBatch
+from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.index import build, store
-from core.index.items import table_of
-from core.index.reader import TableIndexes
-from core.index.store import IndexStore
-from core.index.writer import IndexWriter
-from core.sharing.answers import ADD_FIELDS
+from core.index.layout.items import table_of
+from core.index.read import store
+from core.index.read.indexes import StoredIndexes
+from core.index.read.store import IndexStore
+from core.index.write import packing
+from core.index.write.writer import IndexWriter
+from core.sharing.answers import delta_answer
+from core.sharing.answers.file_lines import delta_files, file_lines
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.small import IndexTable, build_later, build_small, older_index
+from pipeline.local_build import IndexTable, build_later, build_small, older_index
 from pipeline.storage import TableObjects
+from tests.examples import examples
 from tests.memory_dynamodb import MemoryDynamoDB, error
 from tests.property.delta_history import STEPS, History, Step, stats_text
 from tests.unit.delta.builder import TableInMemory, add, remove
@@ -39,16 +42,16 @@ HINTS = [
 ]
 
 FAULTS: dict[str, Callable[["Indexed"], object]] = {
-    "a damaged chunk": lambda world: damaged(world.chunks[-1]),
-    "a missing chunk": lambda world: world.remove(lambda pk: pk == world.chunks[-1]["pk"]["S"]),
-    "all chunks gone": lambda world: world.remove(lambda pk: "#C" in pk),
-    "buckets gone": lambda world: world.remove(lambda pk: "#K" in pk),
-    "no root": lambda world: world.remove(lambda pk: pk.endswith("#ROOT")),
-    "a damaged root": lambda world: [damaged(item) for (pk, _), item in world.dynamodb.items.items() if "#ROOT" in pk],
-    "all is gone": lambda world: world.dynamodb.items.clear(),
-    "no answer": lambda world: setattr(world.dynamodb, "before", refused),
-    "never all of it": lambda world: setattr(world.dynamodb, "unprocessed", lambda _: True),
-    "another log": lambda world: world.table.commit(1, add("other.parquet")),
+    "a damaged chunk": lambda env: damaged(env.chunks[-1]),
+    "a missing chunk": lambda env: env.remove(lambda pk: pk == env.chunks[-1]["pk"]["S"]),
+    "all chunks gone": lambda env: env.remove(lambda pk: "#C" in pk),
+    "buckets gone": lambda env: env.remove(lambda pk: "#K" in pk),
+    "no root": lambda env: env.remove(lambda pk: pk.endswith("#ROOT")),
+    "a damaged root": lambda env: [damaged(item) for (pk, _), item in env.dynamodb.items.items() if "#ROOT" in pk],
+    "all is gone": lambda env: env.dynamodb.items.clear(),
+    "no answer": lambda env: setattr(env.dynamodb, "before", refused),
+    "never all of it": lambda env: setattr(env.dynamodb, "unprocessed", lambda _: True),
+    "another log": lambda env: env.table.commit(1, add("other.parquet")),
 }
 
 
@@ -74,7 +77,7 @@ class Indexed:
 
     def reader(self) -> DeltaTables:
         ticks = iter(range(0, 10**9, 20))
-        return DeltaTables(index=TableIndexes(self.indexes.store, now=lambda: float(next(ticks))))
+        return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))))
 
     def build(self, *, anew: bool) -> None:
         opened = TableObjects(cast("Any", self.table.objects()), self.table.location)
@@ -98,19 +101,16 @@ def lines(snapshot: Snapshot, hint: str | None = None, limit: int | None = None)
 def _lines(files: FileBatch) -> Iterator[bytes]:
     paths = list(files.paths)
     vectors = [vector and vector._asdict() for vector in files.deletion_vectors]
-
-    def framed(fields: Layout) -> Layout:
-        fields = {**fields, "deletionVector": vectors} if any(vectors) else fields
-        return delta_files("add", paths, paths, None, fields, 99)
-
-    for line in files.lines(ADD_FIELDS, framed):
-        yield from line.splitlines()
+    fields = files.add_fields(delta_answer.FIELDS)
+    fields = {**fields, "deletionVector": vectors} if any(vectors) else fields
+    for block in file_lines(delta_files("add", paths, paths, None, fields, 99), files.num_files):
+        yield from block.splitlines()
 
 
-def same(world: Indexed, tables: DeltaTables, hint: str) -> None:
-    expected = DeltaTables().snapshot(world.table.storage())
-    snapshot = tables.snapshot(world.table.storage())
-    assert snapshot.head == expected.head
+def same(env: Indexed, tables: DeltaTables, hint: str) -> None:
+    expected = DeltaTables().snapshot(env.table.storage())
+    snapshot = tables.snapshot(env.table.storage())
+    assert snapshot.summary == expected.summary
     assert lines(snapshot) == lines(expected)
     assert lines(snapshot, hint) == lines(expected, hint)
 
@@ -119,28 +119,28 @@ def same(world: Indexed, tables: DeltaTables, hint: str) -> None:
 def small_chunks() -> Iterator[None]:
     """Of some files each, read one by one."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "CONTENT_BYTES", 5500)
+        patch.setattr(packing, "CONTENT_BYTES", 5500)
         patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
         patch.setattr(store, "FIRST_BYTES", 1)
         yield
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(st.lists(st.tuples(STEPS, st.sampled_from(["no", "later", "anew"])), max_size=6), st.sampled_from(HINTS))
 def test_an_answer_is_the_same_with_an_index_of_any_age(steps: list[tuple[Step, str]], hint: str) -> None:
-    world = Indexed()
-    history = History(world.table)
+    env = Indexed()
+    history = History(env.table)
     for step, when in steps:
         history.commit(step)
         for shape in step.shapes:
             history.shape(shape, step.reach)
         if when != "no":
-            world.build(anew=when == "anew")
+            env.build(anew=when == "anew")
         if step.looked_at:
-            same(world, world.warm, hint)
-    same(world, world.warm, hint)
-    same(world, world.reader(), hint)
+            same(env, env.warm, hint)
+    same(env, env.warm, hint)
+    same(env, env.reader(), hint)
 
 
 def damaged(item: dict[str, Any]) -> None:
@@ -149,26 +149,26 @@ def damaged(item: dict[str, Any]) -> None:
     item["content"] = {"B": bytes(content)}
 
 
-def large_history(world: Indexed) -> History:
+def large_history(env: Indexed) -> History:
     """Some chunks' files, and two commits after the index."""
-    history = History(world.table)
+    history = History(env.table)
     texts = [hashlib.sha512(bytes([number])).hexdigest() for number in range(150)]
     files = [add(f"{number}.parquet", size=number, stats=stats_text(number, text)) for number, text in enumerate(texts)]
-    world.table.commit(1, *files)
-    world.build(anew=True)
-    world.table.commit(2, remove("3.parquet"), add("new.parquet", size=5))
-    world.table.commit(3, add("4.parquet", size=50))
+    env.table.commit(1, *files)
+    env.build(anew=True)
+    env.table.commit(2, remove("3.parquet"), add("new.parquet", size=5))
+    env.table.commit(3, add("4.parquet", size=50))
     return history
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_an_index_that_cannot_be_read_is_none(fault: str) -> None:
-    world = Indexed()
-    large_history(world)
-    assert len(world.chunks) > 3
-    FAULTS[fault](world)
-    same(world, world.reader(), "id > 5")
-    same(world, world.warm, "id > 5")
+    env = Indexed()
+    large_history(env)
+    assert len(env.chunks) > 3
+    FAULTS[fault](env)
+    same(env, env.reader(), "id > 5")
+    same(env, env.warm, "id > 5")
 
 
 @pytest.mark.parametrize("fault", ["a damaged chunk", "a missing chunk", "all is gone", "no answer"])
@@ -177,12 +177,12 @@ def test_an_index_that_fails_in_the_middle_of_an_answer_leaves_the_rest_to_the_l
     monkeypatch: pytest.MonkeyPatch, fault: str, told: int
 ) -> None:
     monkeypatch.setattr(store, "KEPT_BYTES", 0)
-    world = Indexed()
-    large_history(world)
-    expected = DeltaTables().snapshot(world.table.storage())
-    batches = world.reader().snapshot(world.table.storage()).batches(None)
+    env = Indexed()
+    large_history(env)
+    expected = DeltaTables().snapshot(env.table.storage())
+    batches = env.reader().snapshot(env.table.storage()).batches(None)
     files = [file for _ in range(told) for file in next(batches).adds()]
-    FAULTS[fault](world)
+    FAULTS[fault](env)
     if fault in ("all is gone", "no answer") and told > 1:  # nobody knows any more what was told
         with pytest.raises(UnusableIndexError):
             list(batches)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from core.delta.log import checkpoint, replay
 from core.sharing import selection
 from core.sharing.tables import SharedTables
+from tests.examples import examples
 from tests.property.delta_history import History, Step, step_strategy
-from tests.unit.sharing.world import DELTA, Ask, Raw, World
+from tests.unit.sharing.shared_table import DELTA, Ask, Raw, SharedTable
 
 PATHS = [f"p=a%20b/{number}.parquet" for number in range(12)]
 # What leaves all that was there as it was: nothing is cleaned up or overwritten.
@@ -41,7 +42,11 @@ HINTS = st.fixed_dictionaries(
     },
 )
 
-histories = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+histories = settings(
+    max_examples=examples(25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 
 
 @pytest.fixture(autouse=True, params=["as they are", "tiny"])
@@ -57,7 +62,7 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 class Table:
     """A table with a past and a future."""
 
-    world: World
+    env: SharedTable
     history: History
     future: list[Step]
     capabilities: str
@@ -73,12 +78,12 @@ class Table:
             for shape in reversed(step.shapes):
                 self.history.shape(shape, step.reach)
             if step.looked_at:
-                self.world.query(DELTA)
-            self.processes.append(self.world.tables)
+                self.env.query(DELTA)
+            self.processes.append(self.env.tables)
             if step.reach == 1:
-                self.world.restart()
+                self.env.restart()
             else:
-                self.world.tables = self.processes.pop(0)
+                self.env.tables = self.processes.pop(0)
 
 
 def tables(**steps: Any) -> st.SearchStrategy[Table]:
@@ -99,30 +104,30 @@ def tables(**steps: Any) -> st.SearchStrategy[Table]:
 
 def lived(past: list[Step], future: list[Step], late: list[tuple[str, int]], capabilities: str) -> Table:
     """`late`: checkpoints that are finished only after a process has looked at all of the past."""
-    world = World()
-    history = History(world.lake)
+    env = SharedTable()
+    history = History(env.lake)
     processes = []
     for step in past:
         history.commit(step)
         if step.looked_at:
-            world.query(DELTA)
+            env.query(DELTA)
         for shape in step.shapes:
             history.shape(shape, step.reach)
         if step.reach == 1:
-            processes.append(world.tables)
-            world.restart()
+            processes.append(env.tables)
+            env.restart()
     if late:
-        world.query(DELTA)
+        env.query(DELTA)
         for shape, behind in late:
             history.shape(shape, reach=1, behind=behind)
-        processes.insert(0, world.tables)
-        world.restart()
-    return Table(world, history, future, capabilities, processes)
+        processes.insert(0, env.tables)
+        env.restart()
+    return Table(env, history, future, capabilities, processes)
 
 
 def whole(table: Table, ask: Ask, **asked: Any) -> Raw:
     ask(table.capabilities, **asked)
-    return table.world.raw
+    return table.env.raw
 
 
 def ids(lines: Raw) -> list[bytes]:
@@ -134,7 +139,7 @@ def has_url(line: bytes) -> bool:
 
 
 def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
-    unpaged, version = whole(table, ask, **asked), table.world.headers["Delta-Table-Version"]
+    unpaged, version = whole(table, ask, **asked), table.env.headers["Delta-Table-Version"]
     # A process may know the table from an older checkpoint than is read for pages, in another order.
     *expected, _ = whole(table, ask, maxFiles=10_000, **asked)
     assert "limitHint" in asked or ids(expected) == ids(unpaged)
@@ -142,10 +147,10 @@ def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
     versions = []
 
     def between() -> None:
-        versions.append(table.world.headers["Delta-Table-Version"])
+        versions.append(table.env.headers["Delta-Table-Version"])
         table.go_on()
 
-    pages = table.world.pages(ask, table.capabilities, between=between, maxFiles=size, **asked)
+    pages = table.env.pages(ask, table.capabilities, between=between, maxFiles=size, **asked)
     assert all(page[:2] == expected[:2] for page in pages)
     assert [line for page in pages for line in page[2:]] == expected[2:]
     assert set(versions) <= {version}
@@ -159,7 +164,7 @@ def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
 def test_pages_of_a_query_are_its_answer(table: Table, size: int, asked: dict[str, Any], data: st.DataObject) -> None:
     if data.draw(st.booleans()):
         asked |= {"version": data.draw(st.integers(table.history.earliest, table.history.latest.version))}
-    check_pages(table, table.world.query, size, **asked)
+    check_pages(table, table.env.query, size, **asked)
 
 
 @histories
@@ -167,7 +172,7 @@ def test_pages_of_a_query_are_its_answer(table: Table, size: int, asked: dict[st
 def test_pages_of_a_stream_are_its_answer(table: Table, size: int, with_protocol: bool, data: st.DataObject) -> None:
     start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
     asked = {"startingVersion": start, "includeHistoricalProtocol": with_protocol}
-    check_pages(table, table.world.query, size, **asked)
+    check_pages(table, table.env.query, size, **asked)
 
 
 @histories
@@ -177,19 +182,19 @@ def test_pages_of_a_change_feed_are_its_answer(
 ) -> None:
     start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
     asked = {"startingVersion": start, "includeHistoricalMetadata": with_metadata}
-    check_pages(table, table.world.changes, size, **asked)
+    check_pages(table, table.env.changes, size, **asked)
 
 
 @histories
 @given(table=tables(), asked=HINTS)
 def test_a_refreshed_answer_has_the_same_head_and_files(table: Table, asked: dict[str, Any]) -> None:
-    world = table.world
-    token = world.query(table.capabilities, includeRefreshToken=True, **asked)[-1]["endStreamAction"]["refreshToken"]
-    expected = world.raw[:-1]
-    version = world.headers["Delta-Table-Version"]
+    env = table.env
+    token = env.query(table.capabilities, includeRefreshToken=True, **asked)[-1]["endStreamAction"]["refreshToken"]
+    expected = env.raw[:-1]
+    version = env.headers["Delta-Table-Version"]
     while table.future:
         table.go_on()
-        again = whole(table, world.query, refreshToken=token, **asked)
-        assert world.headers["Delta-Table-Version"] == version
+        again = whole(table, env.query, refreshToken=token, **asked)
+        assert env.headers["Delta-Table-Version"] == version
         assert again[:2] == expected[:2]
         assert ids(again) == ids(expected)

@@ -1,4 +1,4 @@
-"""Our signer against botocore's, which is the specification: the same URL for every input, to the byte."""
+"""Compares our URL signer with botocore's: the URLs must be identical for every input."""
 
 import datetime as dt
 import functools
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from core.storage.presign import UrlSigner
 from core.storage.roles import Credentials
+from tests.examples import examples
 
 SESSION = botocore.session.Session()
 SESSION.set_credentials("replaced", "in", "each example")
@@ -107,36 +108,36 @@ def botocore_url(
 
 
 def can_be_opened(where: dict[str, Any]) -> bool:
-    """We differ in one case, on purpose: botocore makes `http://a.b.127.0.0.1`, which cannot exist."""
+    """Excludes the one deliberate difference: botocore returns `http://a.b.127.0.0.1`, which cannot be resolved."""
     return where["path_style"] or "." not in where["bucket"] or where["endpoint_url"] not in HTTP_AT_AN_ADDRESS
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(signer=credentials, key=keys, where=places.filter(can_be_opened))
 @example(signer=SIGNER, key="/" + "very long/" * 200, where=BUCKET | {"region": "us-east-1"})
-def test_a_signed_url_is_botocores_to_the_byte(signer: Credentials, key: str, where: dict[str, Any]) -> None:
+def test_a_signed_url_equals_botocores(signer: Credentials, key: str, where: dict[str, Any]) -> None:
     assert UrlSigner(signer, **where).sign(key) == botocore_url(signer, key, **where)
 
 
 @pytest.mark.parametrize("region", REGIONS)
-def test_every_region_that_botocore_knows_has_its_host(region: str) -> None:
+def test_the_host_is_correct_for_every_region_of_botocore(region: str) -> None:
     where = BUCKET | {"region": region}
     assert UrlSigner(SIGNER, **where).sign("key") == botocore_url(SIGNER, "key", **where)
 
 
-def test_one_signer_signs_many_keys_each_for_itself() -> None:
+def test_one_signer_signs_many_keys() -> None:
     signer = UrlSigner(SIGNER, **BUCKET)
     names = [f"part-{number:05}.parquet" for number in range(50)]
     assert signer.sign_all(names) == [botocore_url(SIGNER, name, **BUCKET) for name in names]
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(names=st.lists(st.text("ab=: +%/.\u00fc", min_size=1) | keys, max_size=4))
-def test_what_is_in_one_key_does_not_change_another(names: list[str]) -> None:
+def test_keys_signed_together_do_not_affect_each_other(names: list[str]) -> None:
     signer = UrlSigner(SIGNER, **BUCKET)
     assert signer.sign_all(names) == [botocore_url(SIGNER, name, **BUCKET) for name in names]
 
 
-def test_a_bucket_with_dots_stays_in_the_path_where_the_host_is_an_address() -> None:
+def test_a_bucket_with_dots_stays_in_the_path_if_the_host_is_an_ip_address() -> None:
     where = BUCKET | {"bucket": "a.b", "endpoint_url": HTTP_AT_AN_ADDRESS[0]}
     assert UrlSigner(SIGNER, **where).sign("key") == botocore_url(SIGNER, "key", **where | {"path_style": True})

@@ -1,4 +1,4 @@
-"""Statistics and partition values by a real writer: no file that deltalake wrote is lost, by any form of predicate."""
+"""Statistics and partition values written by deltalake, with every form of predicate."""
 
 import json
 from itertools import combinations
@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from core.pruning.files import EVERY, SOME
+from core.pruning.files import ALL_MATCH, MAY_MATCH
 from tests.property.pruning.kinds import KINDS
 from tests.property.pruning.known import ARROW_TYPES, arrow_value, can_write
 from tests.property.pruning.predicates import Column
@@ -26,7 +26,7 @@ class File(NamedTuple):
 
 
 def files_of(column: Column, folder: Path) -> list[File]:
-    """As the log has them: each with one or two of the values, and some with a null."""
+    """Files as in the log, each with one or two of the values and some with a null."""
     kind = column.kind.name
     values = [value for value in VALUES[kind] if can_write(column, value)]
     contents = [[one] for one in [*values, None]]
@@ -47,12 +47,12 @@ def files_of(column: Column, folder: Path) -> list[File]:
 
 @pytest.mark.parametrize("place", ["data", "partition"])
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.name in VALUES], ids=repr)
-def test_no_file_of_deltalake_s_with_a_matching_row_is_left_out(kind, place, tmp_path):
+def test_no_file_with_a_matching_row_is_skipped(kind, place, tmp_path):
     column = Column(kind, place)
     files = files_of(column, tmp_path / "table")
     for predicate in predicates_of(column):
-        verdicts = Table([column], mapped=False, zone=0).compile(predicate, "sql").evaluate(columns_of(files))
-        for file, verdict in zip(files, verdicts, strict=True):
+        truth_values = Table([column], mapped=False, utc_offset=0).compile(predicate, "sql").evaluate(columns_of(files))
+        for file, value in zip(files, truth_values, strict=True):
             truths = {predicate.truth({column: value}, 0, None) for value in file.values}
-            assert verdict & SOME or True not in truths, (predicate.sql, file)
-            assert not verdict & EVERY or truths == {True}, (predicate.sql, file)
+            assert value & MAY_MATCH or True not in truths, (predicate.sql, file)
+            assert not value & ALL_MATCH or truths == {True}, (predicate.sql, file)

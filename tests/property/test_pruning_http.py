@@ -1,4 +1,4 @@
-"""Random predicates over HTTP, of tables whose every row is known: none is lost, in any format, under any limit."""
+"""Random predicates over HTTP on tables with known rows: no matching row is lost in any format or with any limit."""
 
 import json
 import sys
@@ -12,21 +12,21 @@ from hypothesis import given, note, settings
 from hypothesis import strategies as st
 
 from tests.conftest import GOLDEN_TABLES
+from tests.examples import examples
 from tests.golden.expectation import DELTA, PARQUET
-from tests.golden.folder import GoldenTable, tables_in
+from tests.golden.folder import GoldenTable, table_parameters, tables_in
 from tests.golden.served import ServedTables, serving
 from tests.property.pruning.golden import known_golden
 from tests.property.pruning.known import SAMPLED, KnownTable, SeededDrawing, handmade, partitioned, written
 from tests.property.pruning.predicates import Drawing, Predicate, joined, json_leaf, sql_leaf
 
-# A profile (`--hypothesis-profile=nightly`) may ask for more.
-EXAMPLES = max(300, settings().max_examples)
+EXAMPLES = examples(300)
 PREDICATES_OF_A_GOLDEN_TABLE = max(5, settings().max_examples // 1000)
 TRUTHS = (True, False, None)
 
 
 class KnownDrawing(Drawing):
-    """Draws of the values of a table."""
+    """Draws from the values of a table."""
 
     def __init__(self, data: st.DataObject, known: KnownTable) -> None:
         super().__init__(data, list(known.values))
@@ -36,20 +36,20 @@ class KnownDrawing(Drawing):
         return self.pick(self._values[column])
 
 
-class Judge:
-    """Asks a server for what a predicate keeps, and knows what it must."""
+class LossCheck:
+    """Compares the files that a server lists with the files that hold matching rows."""
 
     def __init__(self, served: ServedTables) -> None:
         self._served = served
         self.without_a_match: Counter[bool] = Counter()
-        """Of the files that nobody needed, how many were listed, and how many were not."""
+        """How many files without a matching row were listed (True) and skipped (False)."""
 
     def check(self, known: KnownTable, hints: dict[str, Predicate], answer_format: str, limit: int | None) -> None:
         listed = self._listed(known, hints, answer_format, limit)
         predicate = joined("and", list(hints.values())) if len(hints) > 1 else next(iter(hints.values()))
         for mystery in TRUTHS:
             matching = {
-                name: sum(predicate.truth(row, known.zone, mystery) is True for row in rows)
+                name: sum(predicate.truth(row, known.utc_offset, mystery) is True for row in rows)
                 for name, rows in known.files.items()
             }
             found = sum(matching[name] for name in listed)
@@ -72,8 +72,8 @@ class Judge:
         return {file_name(line) for line in answer.lines[2:]}
 
     def report(self) -> str:
-        left_out, total = self.without_a_match[False], self.without_a_match.total()
-        return f"{left_out / total:.1%} of {total} files without a matching row were left out. "
+        skipped, total = self.without_a_match[False], self.without_a_match.total()
+        return f"{skipped / total:.1%} of {total} files without a matching row were skipped. "
 
 
 def file_name(line: dict[str, Any]) -> str:
@@ -111,10 +111,11 @@ def drawn_hints(drawing: Drawing) -> dict[str, Predicate]:
     return {language: drawing.tree(leaves[language], depth=2) for language in languages}
 
 
+@pytest.mark.hypothesis
 def test_no_matching_row_is_lost_over_http(
     served: ServedTables, own_tables: list[KnownTable], record_property: Any
 ) -> None:
-    judge = Judge(served)
+    losses = LossCheck(served)
 
     @settings(max_examples=EXAMPLES, deadline=None)
     @given(
@@ -126,19 +127,19 @@ def test_no_matching_row_is_lost_over_http(
     def check(known: KnownTable, answer_format: str, limit: int | None, data: st.DataObject) -> None:
         hints = drawn_hints(KnownDrawing(data, known))
         note(str([(hint.sql, hint.json) for hint in hints.values()]))
-        judge.check(known, hints, answer_format if known.is_plain else DELTA, limit)
+        losses.check(known, hints, answer_format if known.is_plain else DELTA, limit)
 
     check()
-    record_property("tightness", judge.report())
-    sys.stdout.write(judge.report())
+    record_property("tightness", losses.report())
+    sys.stdout.write(losses.report())
 
 
-@pytest.mark.parametrize("table", golden_tables(), ids=lambda table: table.name)
+@pytest.mark.parametrize("table", table_parameters(GOLDEN_TABLES))
 def test_no_matching_row_of_a_golden_table_is_lost_over_http(table: GoldenTable, served: ServedTables) -> None:
     known = known_golden(table)
     if known is None:
-        pytest.skip("no client is given it, or its rows are not there, too many, or of types that are not compared")
-    judge, drawing = Judge(served), SeededDrawing(table.name, known.values)
+        pytest.skip("the table is not served, or its rows are missing, too many, or of types that are not compared")
+    losses, drawing = LossCheck(served), SeededDrawing(table.name, known.values)
     for _ in range(PREDICATES_OF_A_GOLDEN_TABLE):
         formats = [PARQUET, DELTA] if known.is_plain else [DELTA]
-        judge.check(known, drawn_hints(drawing), drawing.pick(formats), drawing.pick([None, None, 1, 5]))
+        losses.check(known, drawn_hints(drawing), drawing.pick(formats), drawing.pick([None, None, 1, 5]))

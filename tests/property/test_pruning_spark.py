@@ -1,4 +1,4 @@
-"""Spark is the judge: of the truth that the property tests use, and of SQL in forms that they do not know."""
+"""Cross-checks pruning with Spark: the truth that the property tests use, and SQL in forms that they do not cover."""
 
 import json
 from collections.abc import Iterator
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from core.pruning.files import EVERY, SOME
-from pipeline.session import local_session
+from core.pruning.files import ALL_MATCH, MAY_MATCH
+from pipeline.spark.session import local_session
 from tests.property.pruning.kinds import KINDS, Kind, date_text, floating_text, time_text
 from tests.property.pruning.known import SeededDrawing
 from tests.property.pruning.predicates import Column
@@ -18,6 +18,8 @@ from tests.unit.pruning.support import File, Table, columns_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+pytestmark = pytest.mark.slow(reason="Spark evaluates thousands of predicates")
 
 COLUMNS = [Column(kind, "data") for kind in KINDS if kind.name in VALUES]
 ROWS = max(map(len, VALUES.values())) + 1
@@ -49,15 +51,15 @@ def text_of(kind: Kind, value: Any) -> str | None:
 @pytest.fixture(scope="module")
 def spark() -> Iterator["SparkSession"]:
     session = local_session("sluice-pruning")
-    # A few rows under thousands of expressions: compiling them would take longest.
+    # Thousands of expressions on a few rows: generating code for them would take most of the time.
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
     yield session
     session.stop()
 
 
-def rows_in(spark: "SparkSession", zone: str, ansi: str) -> "DataFrame":
-    spark.conf.set("spark.sql.session.timeZone", zone)
+def rows_in(spark: "SparkSession", time_zone: str, ansi: str) -> "DataFrame":
+    spark.conf.set("spark.sql.session.timeZone", time_zone)
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     texts = [(row, *(text_of(column.kind, value_in(row, column)) for column in COLUMNS)) for row in range(ROWS)]
     return spark.createDataFrame(texts, ["row", *(column.name for column in COLUMNS)]).selectExpr(
@@ -67,10 +69,12 @@ def rows_in(spark: "SparkSession", zone: str, ansi: str) -> "DataFrame":
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize(
-    ("zone", "offset", "ansi"), [("+05:30", 19_800_000_000, "true"), ("-08:00", -28_800_000_000, "false")]
+    ("time_zone", "utc_offset", "ansi"), [("+05:30", 19_800_000_000, "true"), ("-08:00", -28_800_000_000, "false")]
 )
-def test_spark_holds_true_what_the_property_tests_hold_true(spark: "SparkSession", zone: str, offset: int, ansi: str):
-    rows = rows_in(spark, zone, ansi)
+def test_spark_agrees_with_the_truth_of_the_property_tests(
+    spark: "SparkSession", time_zone: str, utc_offset: int, ansi: str
+):
+    rows = rows_in(spark, time_zone, ansi)
     differing = []
     for column in COLUMNS:
         predicates = predicates_of(column)
@@ -79,7 +83,7 @@ def test_spark_holds_true_what_the_property_tests_hold_true(spark: "SparkSession
             differing += [
                 (predicate.sql, value, theirs)
                 for predicate, theirs in zip(predicates, truths, strict=True)
-                if predicate.truth({column: value}, offset, None) != theirs
+                if predicate.truth({column: value}, utc_offset, None) != theirs
             ]
     assert not differing
 
@@ -88,11 +92,11 @@ AS_DATA = Table({column.name: column.kind.delta_type for column in COLUMNS})
 AS_PARTITIONS = Table(AS_DATA.types, tuple(AS_DATA.types))
 
 
-def file_of(row: int, zone: int) -> File:
-    """Of one row, with all that its partition values and its statistics could say."""
+def file_of(row: int, utc_offset: int) -> File:
+    """A file of one row with complete partition values and statistics."""
     values = {column: value_in(row, column) for column in COLUMNS}
     partition_values = {
-        column.name: None if value is None else column.kind.partition_texts(value, zone)[0]
+        column.name: None if value is None else column.kind.partition_texts(value, utc_offset)[0]
         for column, value in values.items()
     }
     stats: dict[str, Any] = {"numRecords": 1, "minValues": {}, "maxValues": {}, "nullCount": {}}
@@ -106,7 +110,7 @@ def file_of(row: int, zone: int) -> File:
 
 
 def truths_of(rows: "DataFrame", texts: list[str]) -> Iterator[tuple[str, list[Any]]]:
-    """Of each text that Spark takes for a predicate, its truth in each row."""
+    """For each text that Spark accepts as a predicate, its truth for each row."""
     from pyspark.errors import PySparkException
 
     accepted = []
@@ -120,7 +124,7 @@ def truths_of(rows: "DataFrame", texts: list[str]) -> Iterator[tuple[str, list[A
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_no_row_that_spark_finds_by_any_text_is_left_out(spark: "SparkSession"):
+def test_no_row_that_spark_finds_is_skipped(spark: "SparkSession"):
     columns = SqlTexts(6, [column.name for column in COLUMNS])
     texts = (columns.text() for _ in range(TEXTS))
     used = [text for text in texts if any(note.used_by == "statistics" for note in AS_DATA.compile(text).notes)]
@@ -128,10 +132,10 @@ def test_no_row_that_spark_finds_by_any_text_is_left_out(spark: "SparkSession"):
     wrong = []
     for text, truths in truths_of(rows_in(spark, "+05:30", "false"), used):
         for table in (AS_DATA, AS_PARTITIONS):
-            verdicts = table.compile(text).evaluate(files)
+            truth_values = table.compile(text).evaluate(files)
             wrong += [
-                (text, row, truth, verdict)
-                for row, (truth, verdict) in enumerate(zip(truths, verdicts, strict=True))
-                if (truth and not verdict & SOME) or (verdict & EVERY and not truth)
+                (text, row, truth, value)
+                for row, (truth, value) in enumerate(zip(truths, truth_values, strict=True))
+                if (truth and not value & MAY_MATCH) or (value & ALL_MATCH and not truth)
             ]
     assert not wrong

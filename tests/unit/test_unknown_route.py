@@ -1,4 +1,4 @@
-"""What becomes of requests that no route takes, on their way from HTTP through the route's function."""
+"""Requests that match no route, from HTTP through the function of the unknown route."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def answer_to(method: str, path: str):
 
 
 @pytest.mark.parametrize("resource", KNOWN)
-def test_every_other_method_of_a_known_path_is_a_405_that_names_the_right_ones(resource):
+def test_another_method_on_a_known_path_is_a_405_that_lists_the_allowed_ones(resource):
     allowed = sorted(route.method for route in ROUTES if route.resource == resource)
     path = "/delta-sharing" + re.sub(r"{\w+}", "n%C3%A4me.1", resource)
     for method in set(METHODS).difference(allowed):
@@ -41,7 +41,7 @@ def test_every_other_method_of_a_known_path_is_a_405_that_names_the_right_ones(r
 @pytest.mark.parametrize(
     "path", ["", "/", "/nowhere", "/shares/", "/shares//schemas", "/SHARES", "/shares/s/schemas/d"]
 )
-def test_an_unknown_path_is_a_404_whatever_the_method(method, path):
+def test_an_unknown_path_is_a_404_for_every_method(method, path):
     answer = answer_to(method, f"/delta-sharing{path}")
     assert (answer["statusCode"], "Allow" in answer["headers"]) == (404, False)
     message = {"errorCode": "RESOURCE_DOES_NOT_EXIST", "message": "There is no such route."}

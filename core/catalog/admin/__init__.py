@@ -1,4 +1,4 @@
-"""The catalog as its owner changes it: for the command line, never for a function that serves recipients."""
+"""The write side of the catalog, for the command line. Functions that serve recipients do not import it."""
 
 import contextlib
 
@@ -13,10 +13,10 @@ __all__ = ["CatalogAdmin", "Outcome", "Written"]
 
 
 class CatalogAdmin(ShareAdministration, RecipientAdministration):
-    """Every error is a `CatalogError`, except those of AWS itself."""
+    """Raises `CatalogError` for every error except those of AWS."""
 
     def create_catalog(self) -> None:
-        """The DynamoDB table and the signing keys, unless they are there."""
+        """Creates the DynamoDB table and the signing keys if they do not exist."""
         with contextlib.suppress(self._client.exceptions.ResourceInUseException):
             self._client.create_table(**items.table_description(self._table_name))
         self._client.get_waiter("table_exists").wait(TableName=self._table_name, WaiterConfig={"Delay": 1})
@@ -29,7 +29,7 @@ class CatalogAdmin(ShareAdministration, RecipientAdministration):
         self._ensure_signing_keys()
 
     def rotate_signing_keys(self) -> None:
-        """Page tokens that the key before has signed stay good; those of the one before that do not."""
+        """Adds a signing key and keeps the previous one. Page tokens signed with older keys become invalid."""
 
         def change() -> None:
             item = self._store.get([items.SIGNING_KEYS])[items.SIGNING_KEYS]
@@ -41,9 +41,9 @@ class CatalogAdmin(ShareAdministration, RecipientAdministration):
         self._retry(change)
 
     def remove_share(self, share: str, *, cascade: bool = False) -> Share:
-        """With its grants, and with its schemas and tables if `cascade` says so."""
+        """Removes a share and its grants; with `cascade`, also its schemas and tables."""
         removed = super().remove_share(share, cascade=cascade)
-        # Without its share a grant has no effect, so nothing is open while this goes on.
+        # A grant has no effect without its share, so access has already ended.
         for recipient in self.recipients():
             if any(grant.share_id == removed.id for grant in recipient.grants):
                 with contextlib.suppress(EntryNotFoundError):

@@ -1,8 +1,7 @@
-"""What both halves of the administration share: the store, the clock, and how a change is tried again.
+"""The store, the clock and the retries that both parts of the administration share.
 
-A share with all below it, and a recipient with its grants and tokens, are each guarded by one revision: a
-change reads, decides, and writes everything in one transaction that fails if the revision has moved, and then
-starts again.
+One revision guards a share with its schemas and tables, and one guards a recipient with its grants and tokens. A
+change reads the entry, decides, and writes in one transaction that fails if the revision has changed. It then retries.
 """
 
 import contextlib
@@ -31,7 +30,7 @@ ATTEMPTS = 20
 
 @dataclass(frozen=True, slots=True)
 class Written(Generic[T]):
-    """Writing what is there already changes nothing, and says so."""
+    """An entry as written. If it already existed with the same content, the outcome is `unchanged`."""
 
     value: T
     outcome: Outcome
@@ -58,7 +57,7 @@ class Administration:
                 return change()
             except OvertakenError:
                 self._sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311
-        raise ConflictError("others keep changing the same entry: try again in a moment")
+        raise ConflictError("the entry is being changed concurrently: try again in a moment")
 
     def _ensure_signing_keys(self) -> None:
         if not self._store.get([items.SIGNING_KEYS]):

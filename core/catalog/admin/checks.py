@@ -1,4 +1,4 @@
-"""What the catalog takes: checked when an entry is written, so that every reader can rely on it."""
+"""Validates entries before they are written, so that readers can rely on them."""
 
 import math
 import re
@@ -11,7 +11,7 @@ MAX_PROPERTIES = 50
 MAX_TOKEN_SECONDS = 10 * 365 * 24 * 3600
 MAX_STALENESS_SECONDS = 24 * 3600
 
-# A key by its ARN alone: it stands in the policy of the credentials that are handed out, where `*` would be any key.
+# Only the ARN of one key. It goes into the session policy of vended credentials, where `*` would match any key.
 KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+", re.ASCII)
 _ID = re.compile(r"[!-~]{1,128}")
 

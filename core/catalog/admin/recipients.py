@@ -1,7 +1,7 @@
-"""Recipients, their grants and their tokens as the provider changes them.
+"""Changes recipients, their grants and their tokens.
 
-A token's item repeats its recipient's grants, so every change of a recipient writes its document and the
-items of all its tokens together: none of them can be seen ahead of the others.
+Token items repeat the grants of their recipient. Every change writes the recipient and all its token items in one
+transaction, so readers never see only some of them changed.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ class RecipientAdministration(Administration):
         return items.to_recipient(self._recipient_item(recipient))
 
     def put_recipient(self, recipient: str, *, comment: str | None = None) -> Written[Recipient]:
-        """Create or replace; grants and tokens stay as they are."""
+        """Creates or replaces a recipient. Keeps its grants and tokens."""
         check_name("recipient", recipient)
         check_texts(comment=comment)
         key = items.recipient_key(recipient)
@@ -59,7 +59,7 @@ class RecipientAdministration(Administration):
         def change(old: Recipient) -> Recipient:
             others = _grants_except(old, share)
             if len(others) >= MAX_GRANTS:
-                raise LimitError(f"recipient '{old.name}' has {MAX_GRANTS} grants already, which is the most")
+                raise LimitError(f"recipient '{old.name}' already has {MAX_GRANTS} grants, which is the maximum")
             return old if grant in old.grants else replace(old, grants=(*others, grant))
 
         return self._change(recipient, change)
@@ -68,7 +68,7 @@ class RecipientAdministration(Administration):
         return self._change(recipient, lambda old: replace(old, grants=_grants_except(old, share)))
 
     def issue_token(self, recipient: str, *, lifetime_seconds: int) -> tuple[Token, str]:
-        """The token as the catalog knows it, and the secret that is shown once."""
+        """Returns the token as the catalog stores it, and the secret to show once."""
         return self._add_token(recipient, lifetime_seconds, lambda old: old)
 
     def revoke_token(self, recipient: str, token_id: str) -> Written[Recipient]:
@@ -81,7 +81,7 @@ class RecipientAdministration(Administration):
     def rotate_token(
         self, recipient: str, token_id: str | None = None, *, grace_seconds: int, lifetime_seconds: int
     ) -> tuple[Token, str]:
-        """A new token; the old one (or all old ones) expires after the grace period at the latest."""
+        """Issues a new token. The old token (by default all) expires no later than the end of the grace period."""
         check_grace(grace_seconds)
         latest = int(self._now()) + grace_seconds
 
@@ -141,7 +141,7 @@ class RecipientAdministration(Administration):
         live = tuple(token for token in recipient.tokens if token.expires_at > self._now())
         if len(live) > MAX_TOKENS:
             raise LimitError(
-                f"recipient '{recipient.name}' has {MAX_TOKENS} tokens already, which is the most: revoke one"
+                f"recipient '{recipient.name}' already has {MAX_TOKENS} tokens, which is the maximum: revoke one"
             )
         return replace(recipient, tokens=live)
 

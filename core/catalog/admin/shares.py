@@ -1,4 +1,4 @@
-"""Shares, schemas and tables as their owner changes them."""
+"""Changes shares, schemas and tables."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ class ShareAdministration(Administration):
         properties: Mapping[str, str] | None = None,
         share_id: str | None = None,
     ) -> Written[Share]:
-        """Create or replace. A share keeps the id and the spelling that it was made with."""
+        """Creates or replaces a share. An existing share keeps its id and the spelling of its name."""
         content = Share(share, share_id or new_id(), display_name, comment, dict(properties or {}))
         check_share(content)
         key = items.share_key(share)
@@ -53,7 +53,7 @@ class ShareAdministration(Administration):
         return self._retry(change)
 
     def remove_share(self, share: str, *, cascade: bool = False) -> Share:
-        """With its schemas and tables only if `cascade` says so."""
+        """Removes a share; with `cascade`, also its schemas and tables."""
 
         def change() -> Share:
             old, revision, _ = self._open_share(share)
@@ -133,7 +133,7 @@ class ShareAdministration(Administration):
         region: str | None = None,
         kms_key_arn: str | None = None,
     ) -> Written[Table]:
-        """Create or replace. A table keeps its first spelling, and its id, which no other table can have."""
+        """Creates or replaces a table. An existing table keeps its unique id and the spelling of its name."""
         content = Table(
             name=table,
             schema=schema,
@@ -188,7 +188,7 @@ class ShareAdministration(Administration):
         self._retry(change)
 
     def _open_share(self, share: str, *keys: Key) -> tuple[Share, int, dict[Key, Item]]:
-        """The share, its revision, and what else was asked for, in one read."""
+        """Returns the share, its revision, and the items with `keys`, in one read."""
         key = items.share_key(share)
         found = self._store.get([key, *keys])
         if key not in found:
@@ -199,13 +199,13 @@ class ShareAdministration(Administration):
         self._store.write([self._store.raise_revision(items.share_key(share), revision), *actions])
 
     def _remove_below(self, share: str, revision: int, below: Sequence[Item], *, and_share: bool = False) -> None:
-        """In several transactions if need be: tables before schemas, so that each leaves a valid state."""
+        """Uses several transactions if necessary, tables before schemas, so that each leaves a valid state."""
         actions: list[Action] = []
         for item in sorted(below, key=lambda item: not item["sk"].startswith(items.TABLES)):
             actions.append(self._store.delete(Key(item["pk"], item["sk"])))
             if item["sk"].startswith(items.TABLES):
                 actions.append(self._store.delete(items.table_id_key(item["id"])))
-        # An even number, which keeps a table and its id in one transaction, and room for the share.
+        # Leaves room for the share, and is even, which keeps a table and its id in the same transaction.
         step = ACTIONS_PER_WRITE - 2
         while len(actions) > step:
             self._write_below(share, revision, *actions[:step])
@@ -218,7 +218,7 @@ class ShareAdministration(Administration):
 
 def _require_same_id(kind: str, name: str, kept: str, given: str | None) -> None:
     if given not in (None, kept):
-        raise EntryExistsError(f"{kind} '{name}' has the id {kept}, which it keeps for good")
+        raise EntryExistsError(f"{kind} '{name}' has the id {kept}, which cannot be changed")
 
 
 def _schema_not_found(share: str, schema: str) -> EntryNotFoundError:

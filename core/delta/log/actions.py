@@ -1,41 +1,26 @@
-"""The actions of a log, from the JSON that a commit writes them in.
+"""Parses and validates the JSON actions of a log.
 
-Nothing is taken on trust: what has a wrong type would otherwise become a wrong answer, or fail in the middle of one.
+Every field is checked, because a value of the wrong type would lead to a wrong answer or fail in the middle of one.
 """
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeVar
 
 import orjson
 
-from core.delta.features import PHYSICAL_NAME
-from core.delta.snapshot import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
+from core.delta.model import PHYSICAL_NAME, Add, Cdc, DeletionVector, Metadata, Protocol, Remove
 from core.errors import MalformedRequestError
 
 T = TypeVar("T")
 
-Key: TypeAlias = str | tuple[str, str]
-
 MAX_SIZE = 2**63 - 1
-# Of an action on a file, what few tables have, and what is relayed as it stands.
+# Fields of file actions that few tables have. They are relayed unchanged.
 MORE = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 
 
-def key_of(file: Add | Remove) -> Key:
-    """What tells a file from others: its path as it is written, and its deletion vector if it has one."""
-    return file.path if file.deletion_vector is None else (file.path, file.deletion_vector.unique_id)
-
-
-def keys_of(paths: Sequence[str], vectors: Sequence[DeletionVector | None]) -> Sequence[Key]:
-    if not any(vectors):
-        return paths
-    named = zip(paths, vectors, strict=True)
-    return [path if vector is None else (path, vector.unique_id) for path, vector in named]
-
-
 def memory_of(add: Add) -> int:
-    """What CPython needs to hold it, roughly."""
+    """Approximate memory of an Add in CPython."""
     return 700 + len(add.path) + len(add.stats or "")
 
 
@@ -56,7 +41,7 @@ def json_actions(commit: bytes) -> Iterator[dict[str, Any]]:
 
 
 def take_single(action: dict[str, Any], found: dict[str, Any]) -> None:
-    """Notes what a commit may say only once; a writer that says the same thing twice is forgiven."""
+    """Collects actions that a commit may contain only once. Tolerates an identical repetition."""
     for name in ("commitInfo", "metaData", "protocol"):
         value = action.get(name)
         if value is not None and found.setdefault(name, of_type(dict, value)) != value and name != "commitInfo":
@@ -123,7 +108,7 @@ def metadata(action: dict[str, Any]) -> Metadata:
 
 
 def schema(value: object) -> str:
-    """The schema's text, if it is one: whoever looks into it later may count on its columns."""
+    """The schema as text, after checking that its columns are valid."""
     text = of_type(str, value)
     parsed = of_type(dict, orjson.loads(text))
     for column in of_type(list, parsed["fields"]):
@@ -172,7 +157,7 @@ def partition_values(value: object) -> dict[str, str | None]:
 
 
 def properties(value: object) -> dict[str, str]:
-    """As text, which some writers forget to make of them. One that is null is not set."""
+    """Properties as texts, because some writers log numbers and booleans. Null properties are left out."""
     values = of_type(dict, value or {})
     return {name: _as_text(setting) for name, setting in values.items() if setting is not None}
 
@@ -190,7 +175,7 @@ def optional(kind: type[T], value: object) -> T | None:
 
 
 def of_type(kind: type[T], value: object) -> T:
-    """Exactly: for JSON, a bool is no number."""
+    """The value, if its type is exactly `kind`: in JSON, a bool is not a number."""
     if type(value) is not kind:
         raise TypeError(f"{kind.__name__} expected")
     return value

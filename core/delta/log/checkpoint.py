@@ -11,17 +11,17 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 from arro3.core import RecordBatch
 from arro3.io import read_parquet
 
 from core.delta.log import actions
-from core.delta.log.actions import Key, keys_of
+from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.footer import MAGIC, narrowed_footer
-from core.delta.log.replay import Totals
-from core.delta.log.rows import FileRows, KnownPartitions, objects
-from core.delta.snapshot import AddBatch, FileBatch, Metadata, Protocol
+from core.delta.log.rows import FileRows, KnownPartitions
+from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
+from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
 from core.errors import MalformedRequestError, SharingError
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ TAGS = range(256)
 FEW_KEYS = 64
 
 OPEN_FILES = Path("/proc/self/fd")
-TOPS = ("protocol", "metaData", "sidecar")
 INDEXED = ("path", "size", "deletionVector")
 
 Packed: TypeAlias = bytes | IO[bytes]
@@ -50,10 +49,7 @@ class Checkpoint:
         """`manifest`: the top of a checkpoint that is written in JSON, as a commit is."""
         self._files = files
         self._hashes, self._sizes, self._has_vector = array("q"), array("q"), array("b")
-        self.protocol: Protocol | None = None
-        self.metadata: Metadata | None = None
-        self.sidecars: list[tuple[str, int]] = []
-        """Paths and sizes."""
+        self.table_actions = TableActions()
         self._inline: list[AddBatch] = []
         self._decoded: list[FileRows] = []
         self._decoded_bytes = 0
@@ -61,7 +57,7 @@ class Checkpoint:
         packed_bytes = sum(len(file) for file in files if isinstance(file, bytes))
         self.disk_bytes = sum(file.seek(0, 2) for file in files if not isinstance(file, bytes))
         self._is_decoded = packed_bytes + self.disk_bytes <= DECODED_BYTES
-        with _undamaged():
+        with undamaged():
             self._take_manifest(manifest)
             for file in files:
                 _check_beginning(file)
@@ -72,18 +68,26 @@ class Checkpoint:
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
         self.memory_bytes = packed_bytes + self._decoded_bytes + INDEX_BYTES * len(self._sizes)
 
+    @property
+    def protocol(self) -> Protocol | None:
+        return self.table_actions.protocol
+
+    @property
+    def metadata(self) -> Metadata | None:
+        return self.table_actions.metadata
+
     def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:  # noqa: ARG002
         yield from self._inline
         yield from self._decoded
         if not self._is_decoded:
             known: KnownPartitions = {}
-            with _undamaged():
+            with undamaged():
                 for batch in chain.from_iterable(map(_batches, self._files)):
                     rows = FileRows.of(batch, known)
                     rows.check()
                     yield rows
 
-    def totals_of(self, keys: Collection[Key]) -> Totals:
+    def totals_of(self, keys: Collection[FileKey]) -> Totals:
         """Of the files that have one of `keys`. It goes by hashes: of a million files, one key in 10^13 is mistaken."""
         wanted = set(map(hash, keys))
         rows = [row for row in self._candidates(wanted) if self._hashes[row] in wanted]
@@ -102,16 +106,14 @@ class Checkpoint:
             if (add := action.get("add")) is not None:
                 adds.append(actions.add(add))
             else:
-                self._take_top(action)
+                self.table_actions.take(action)
         if adds:
             inline = AddBatch.of(adds)
             self._inline.append(inline)
             self._index(inline)
 
     def _take(self, batch: RecordBatch) -> None:
-        for name in TOPS:
-            for value in objects(batch, name):
-                self._take_top({name: value})
+        self.table_actions.take_rows(batch)
         rows = FileRows.of(batch, self._known)
         if self._is_decoded:
             rows.check()
@@ -126,16 +128,8 @@ class Checkpoint:
             self._decoded.clear()
             self._decoded_bytes = 0
 
-    def _take_top(self, action: dict[str, Any]) -> None:
-        if (protocol := action.get("protocol")) is not None:
-            self.protocol = actions.protocol(protocol)
-        elif (metadata := action.get("metaData")) is not None:
-            self.metadata = actions.metadata(metadata)
-        elif (sidecar := action.get("sidecar")) is not None:
-            self.sidecars.append((actions.path(sidecar["path"]), actions.size(sidecar["sizeInBytes"])))
-
     def _index(self, files: FileBatch) -> None:
-        self._hashes.extend(map(hash, keys_of(files.paths, files.deletion_vectors)))
+        self._hashes.extend(map(hash, file_keys(files.paths, files.deletion_vectors)))
         self._sizes.extend(files.sizes)
         self._has_vector.extend(map(bool, files.deletion_vectors))
 
@@ -184,14 +178,17 @@ def _narrowed(file: Packed) -> Iterator[Packed]:
 
 
 def _is_for_index(path: tuple[str, ...]) -> bool:
-    return path[0] in TOPS or (path[0] == "add" and path[1] in INDEXED)
+    return path[0] in TABLE_ACTIONS or (path[0] == "add" and path[1] in INDEXED)
 
 
 @contextlib.contextmanager
-def _undamaged() -> Iterator[None]:
+def undamaged(*unrelated: type[Exception]) -> Iterator[None]:
+    """Turns any failure to decode a checkpoint into a refusal of the table. Passes `unrelated` exceptions on."""
     try:
         yield
     except (SharingError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
+        raise
+    except unrelated:
         raise
     except BaseException as problem:  # arro3 panics on a damaged file, and a panic is no Exception
         raise MalformedRequestError("A checkpoint of the table's transaction log is damaged.") from problem

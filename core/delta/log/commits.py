@@ -1,7 +1,7 @@
-"""The commits of a range of versions, in order.
+"""Reads the commits of a range of versions in order.
 
-They are fetched in parallel, but no further ahead than a bounded number of bytes: a range of ten thousand versions
-never stands in memory.
+Commits are fetched in parallel, up to a bounded number of bytes ahead, so a range of ten thousand versions is never in
+memory as a whole.
 """
 
 import contextlib
@@ -11,26 +11,26 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from core.delta.log import actions
-from core.delta.log.files import Log
-from core.delta.snapshot import Commit, FileAction
+from core.delta.log.segment import Log
+from core.delta.model import Commit, FileAction
 from core.errors import AnswerTooLargeError
 from core.storage.objects import ObjectInfo
 
 PARALLEL_READS = 24
 AHEAD_BYTES = 32 * 1024 * 1024
-# S3 gives some 1,000 small objects a second to one function, and a function has 28 seconds.
+# A function reads about 1,000 small objects per second from S3 and has 28 seconds.
 MAX_COMMITS = 20_000
-# As actions they take three times as much, of the 1,769 MB that a function has.
+# Parsed actions take three times as much, and a function has 1,769 MB.
 MAX_COMMIT_BYTES = 400_000_000
 
 Get = Callable[[str, str], bytes]
-"""Of an object's key and the tag of its content."""
+"""Returns the content of an object, given its key and ETag."""
 MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 
 
 @contextlib.contextmanager
 def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
-    """The contents of files, one after the other, on their way from the block's beginning and at most to its end."""
+    """Yields the contents of files in order. Fetching starts when the block begins and stops when it ends."""
     waiting = deque(files)
     coming: deque[tuple[int, Future[bytes]]] = deque()
     pool = ThreadPoolExecutor(PARALLEL_READS)
@@ -64,7 +64,7 @@ def check_number(commits: int) -> None:
 
 
 def check_size(commit_bytes: int) -> None:
-    """Of what must be held at once: all commits of a snapshot, but one after the other of a range."""
+    """Checks what must be in memory at once: all commits of a snapshot, or the largest commit of a range."""
     if commit_bytes > MAX_COMMIT_BYTES:
         raise AnswerTooLargeError(
             f"The answer needs {commit_bytes / 1e6:,.0f} MB of commits of the table's transaction log at once. This "
@@ -73,7 +73,7 @@ def check_size(commit_bytes: int) -> None:
 
 
 def read_commits(get: Get, log: Log, start: int, end: int) -> Iterator[Commit]:
-    """Whether all commits of the range are there is known at once; their contents come as they are taken."""
+    """Raises at once if a commit of the range is missing. Reads the commits lazily."""
     check_number(end - start + 1)
     files = {version: log.commit(version) for version in range(start, end + 1)}
     check_size(max((file.size for file in files.values()), default=0))
@@ -112,7 +112,7 @@ def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
 
 
 def in_commit_timestamp(content: bytes) -> int | None:
-    """When a commit says that it was made; None if its table does not have commits say so."""
+    """The in-commit timestamp of a commit; None if the table has none."""
     with actions.valid_actions():
         for action in actions.json_actions(content):
             if (info := action.get("commitInfo")) is not None:
@@ -121,7 +121,7 @@ def in_commit_timestamp(content: bytes) -> int | None:
 
 
 def _changes_no_row(info: dict[str, Any]) -> bool:
-    """A MERGE that matched nothing may still write files anew, whose rows are no changes."""
+    """Whether the commit is a MERGE that matched nothing. It may still rewrite files, whose rows did not change."""
     metrics = info.get("operationMetrics")
     if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
         return False

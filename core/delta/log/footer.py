@@ -1,9 +1,10 @@
-"""A second footer for a Parquet file, with fewer columns, for a reader that would decode them all.
+"""Appends a footer with fewer columns to a Parquet file, so that a reader decodes only those.
 
-A reader goes by the footer at the end of a file, which names the place of each column from the file's start. So one
-that leaves columns out can simply be appended: nothing else changes, and what it does not name is never decoded. Only
-where a footer lists its columns is understood here (it is Thrift's compact protocol, unpacked that far and no further);
-for all that is unusual there is a `ValueError`, and the whole file to read instead.
+This module stays only until arro3-io can select columns: `arro3.io.read_parquet` decodes all of them. A reader follows
+the footer at the end of a file, which has the offset of each column from the start of the file. A footer without some
+columns can therefore be appended, and these columns are never decoded. The module unpacks Thrift's compact protocol
+only as far as the lists of columns. It raises `ValueError` for anything unusual, and the caller then reads the whole
+file.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,21 +14,20 @@ from typing import IO, TypeAlias
 
 MAGIC = b"PAR1"
 
-# That of a checkpoint of a million files has 0.2 MB, for which Python takes 30 ms; a hostile one of 4 MB takes 3 s.
+# A checkpoint of a million files has a footer of 0.2 MB, which takes 30 ms. A hostile one of 4 MB takes 3 s.
 MAX_FOOTER_BYTES = 4 * 1024 * 1024
 MAX_STRUCTS = 20_000
 MAX_FIELD = 15
 MAX_DEPTH = 32
 MAX_VARINT_BYTES = 10
 
-# Types of Thrift's compact protocol, as far as Parquet uses them. A boolean field has no value beside its type.
+# Types of Thrift's compact protocol that Parquet uses. The type of a boolean field is also its value.
 TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, STRUCT = 1, 2, 3, 4, 5, 6, 7, 8, 9, 12
 BOOLEANS = (TRUE, FALSE)
 INTEGERS = (I16, I32, I64)
 
-# The fields of Parquet's structs: of the file, a row group, and an element of the schema. What is neither narrowed nor
-# kept is left out, for it may speak of columns that are gone: the Arrow schema in the metadata does, the numbers of
-# sorting columns, and perhaps an extension.
+# Field numbers of Parquet's structs: the file, a row group and a schema element. All other fields are dropped, because
+# they may refer to dropped columns, as the Arrow schema in the metadata and the sorting columns do.
 SCHEMA, ROW_GROUPS, COLUMN_ORDERS, ENCRYPTION, SIGNING_KEY = 2, 4, 7, 8, 9
 VERSION, NUM_ROWS, CREATED_BY = 1, 3, 6
 COLUMNS = 1
@@ -36,20 +36,20 @@ TYPE, REPETITION, NAME, NUM_CHILDREN = 1, 3, 4, 5
 REPEATED = 2
 
 Lists: TypeAlias = "dict[int, Lists] | None"
-"""Which fields of a struct are lists of structs to unpack, with the same of those structs. None: it stays packed."""
+"""Fields of a struct that are lists of structs to unpack, with those of the inner structs. None keeps them packed."""
 LISTS: dict[int, Lists] = {SCHEMA: {}, ROW_GROUPS: {COLUMNS: None}, COLUMN_ORDERS: None}
 
 Value: TypeAlias = "bytes | list[Value] | Struct"
-"""Bytes are what stays packed."""
+"""Bytes are packed values."""
 Struct: TypeAlias = "dict[int, tuple[int, Value]]"
-"""Types and values by the number of the field."""
+"""Types and values by field number."""
 Path: TypeAlias = tuple[str, ...]
 
 
 def narrowed_footer(file: bytes | IO[bytes], wanted: Callable[[Path], bool]) -> bytes:
-    """What to append to `file`, so that it has only the leaves whose paths are wanted, as ("add", "path").
+    """The bytes to append to `file` so that it has only the leaves whose paths are wanted, such as ("add", "path").
 
-    A list or a map stays whole if any of it is wanted. Raises `ValueError` if the footer is not understood.
+    A list or map stays whole if any part of it is wanted. Raises `ValueError` if the footer is unusual.
     """
     packed = _footer(BytesIO(file) if isinstance(file, bytes) else file)
     try:
@@ -90,14 +90,14 @@ def _narrowed_group(group: Struct, kept: list[bool]) -> Struct:
 
 
 class _Schema:
-    """The elements of a schema: a tree, written as each element before those below it."""
+    """The elements of a schema: a tree in depth-first order, parents before children."""
 
     def __init__(self, elements: list[Struct], wanted: Callable[[Path], bool]) -> None:
         self._elements = elements
         self._wanted = wanted
         self._next = 0
         self.kept: list[bool] = []
-        """Of each leaf, and so of each column."""
+        """For each leaf, and so for each column, whether it is kept."""
 
     def narrowed(self) -> list[Struct]:
         root = self._take()
@@ -123,7 +123,7 @@ class _Schema:
             return [element] if self.kept[-1] else []
         below = self._below(element, path)
         if below and _integer(element, REPETITION) == REPEATED:
-            # The number of its children tells a list of structs from a list of values, and a map from a list.
+            # Readers distinguish lists of structs, lists of values and maps by the number of children.
             self.kept[first_leaf:] = [True] * (len(self.kept) - first_leaf)
             return self._elements[start : self._next]
         return [_with_children(element, len(below)), *(kept for child in below for kept in child)] if below else []
@@ -162,7 +162,7 @@ def _structs(struct: Struct, number: int) -> list[Struct]:
 
 
 def _integer(struct: Struct, number: int) -> int:
-    """Zero if there is none."""
+    """The value of an integer field; 0 if it is missing."""
     kind, value = struct.get(number, (I32, b"\0"))
     if kind not in INTEGERS or not isinstance(value, bytes):
         raise ValueError(f"field {number} is no integer")
@@ -177,7 +177,7 @@ def _text(struct: Struct, number: int) -> str:
 
 
 def _struct(data: bytes, at: int, lists: dict[int, Lists]) -> tuple[Struct, int]:
-    """The struct that begins at a place, and where it ends."""
+    """The struct that begins at an offset, and the offset of its end."""
     struct: Struct = {}
     number = 0
     while head := data[at]:
@@ -217,7 +217,7 @@ def _unpacked_list(data: bytes, at: int, kind: int, lists: Lists) -> tuple[list[
 
 
 def _end(data: bytes, at: int, kind: int, depth: int) -> int:
-    """Where the value ends that begins at a place."""
+    """The offset of the end of the value that begins at an offset."""
     if kind in INTEGERS:
         return _varint(data, at)[1]
     if kind == BINARY:

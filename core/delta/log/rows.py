@@ -1,14 +1,13 @@
-"""The files of a checkpoint, a batch of its rows at a time, as arrow has them.
+"""The files of a checkpoint as Arrow columns, one batch of rows at a time.
 
-What is asked for becomes Python lists: paths always, the rest seldom. What is nested is written as JSON by arrow, which
-knows a map from a list and writes numbers, dates and times as Delta does. It is read back only where that is needed:
-partition values once for each partition, statistics not at all, since their JSON is what is relayed. Arrow also writes
-the lines of an answer, in half the time that Python takes, where they are such that both write the same bytes.
+Columns become Python lists only if they are read: paths always, the rest rarely. Arrow writes nested columns as JSON,
+because it distinguishes maps from lists and formats numbers, dates and times as Delta does. That JSON is parsed once
+per partition for partition values, and not at all for statistics, which are relayed as JSON.
 """
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
+from functools import cache, cached_property, partial
 from io import BytesIO
 from sys import getsizeof
 from typing import Any
@@ -17,46 +16,31 @@ import orjson
 from arro3.core import Array, DataType, Field, RecordBatch, struct_field
 from arro3.io import write_ndjson
 
-from core.api.lines import Layout
 from core.delta.log import actions
-from core.delta.snapshot import Add, AddBatch, DeletionVector, Frame
+from core.delta.log.batch import AddBatch, AddFields, ArrowField
+from core.delta.model import Add, DeletionVector
 from core.pruning.columns import Columns, FileColumns
 
-# How many partitions' values are remembered, for the files that follow.
+# Number of partitions whose parsed values are kept for later batches.
 MAX_KNOWN_PARTITIONS = 10_000
 
 TEXTS = (DataType.is_string, DataType.is_large_string, DataType.is_string_view)
 STRUCTS = (DataType.is_struct,)
 BINARIES = (DataType.is_binary, DataType.is_large_binary, DataType.is_binary_view)
 
-TEXTS_BY_NAME = re.compile(
-    r'.*<Map\("\w+": (non-null )?Struct\("\w+": (non-null )?Utf8, "\w+": (non-null )?Utf8\).*>\s*'
-)
+TEXT_MAP = re.compile(r'.*<Map\("\w+": (non-null )?Struct\("\w+": (non-null )?Utf8, "\w+": (non-null )?Utf8\).*>\s*')
 
 
-def _maps_texts(kind: DataType) -> bool:
-    """arro3 tells a map's own types in no other way."""
-    return TEXTS_BY_NAME.fullmatch(repr(kind)) is not None
+def is_text_map(kind: DataType) -> bool:
+    """Whether a type maps texts to texts. arro3 shows the key and value types of a map only in its repr."""
+    return TEXT_MAP.fullmatch(repr(kind)) is not None
 
-
-# Of what type arrow writes each field as Python does.
-PLAIN: dict[str, Callable[[DataType], bool]] = {
-    "partitionValues": _maps_texts,
-    "size": DataType.is_int64,
-    "modificationTime": DataType.is_int64,
-    "dataChange": DataType.is_boolean,
-    "stats": DataType.is_string,
-    "tags": _maps_texts,
-    "baseRowId": DataType.is_int64,
-    "defaultRowCommitVersion": DataType.is_int64,
-    "clusteringProvider": DataType.is_string,
-}
 
 KnownPartitions = dict[bytes, Mapping[str, str | None]]
 
 
 def objects(batch: RecordBatch, name: str) -> Iterator[dict[str, Any]]:
-    """The actions of one kind, of which there are few."""
+    """Yields the actions of one kind. Use it for kinds with few actions."""
     if name in batch.schema.names and batch[name].null_count < batch.num_rows:
         for line in _json_lines([batch[name]], [name]):
             value = orjson.loads(line)[name]
@@ -66,7 +50,7 @@ def objects(batch: RecordBatch, name: str) -> Iterator[dict[str, Any]]:
 
 class FileRows:
     def __init__(self, fields: Mapping[str, Array], known: KnownPartitions) -> None:
-        """`fields`: the columns of an `add`, of rows that are one."""
+        """`fields`: the columns of the `add` actions, without rows of other actions."""
         self.fields = {name: column for name, column in fields.items() if column.null_count < len(column)}
         self._known = known
 
@@ -77,7 +61,7 @@ class FileRows:
             return cls({}, known)
         names = [field.name for field in column.type.fields]
         fields = {name: struct_field(column, [index]) for index, name in enumerate(names)}
-        # Where a row is no add, its path is null; or empty, by writers that declare it as never null.
+        # In rows of other actions the path is null, or empty if the writer declared it as non-null.
         paths = _texts(fields["path"])
         if not all(paths):
             adds = Array(_places(paths), type=DataType.uint32())
@@ -85,19 +69,20 @@ class FileRows:
         return cls(fields, known)
 
     def check(self) -> None:
-        """What would fail only when it is used, in the middle of an answer."""
+        """Raises now for what would otherwise fail in the middle of an answer."""
         if not self.paths:
             return
         if "modificationTime" not in self.fields or self.fields["modificationTime"].null_count:
             raise TypeError("a file has no time of modification")
         if "stats" in self.fields and not _is_text(self.fields["stats"].type):
             raise TypeError("statistics are no text")
-        if not _is_plain("partitionValues", self.fields):
+        partitions = self.fields.get("partitionValues")
+        if partitions is not None and (partitions.null_count or not is_text_map(partitions.type)):
             _ = self.partition_values
 
     @property
     def memory_bytes(self) -> int:
-        """With what is made of them and kept."""
+        """Memory of the columns and the cached paths."""
         return sum(column.nbytes for column in self.fields.values()) + sum(map(getsizeof, self.paths))
 
     @property
@@ -149,27 +134,28 @@ class FileRows:
             self.partition_values,
             self.sizes,
             self._values("modificationTime"),
-            list(map(bool, self._values("dataChange"))),
+            self._data_changes(),
             self.stats,
             self.deletion_vectors,
             self._more(),
         ).adds()
 
-    def lines(self, names: Sequence[str], frame: Frame) -> Iterator[bytes]:
-        if self._are_plain(names):
-            written = BytesIO()
-            fields = {name: self.fields[name] for name in names if name in self.fields}
-            write_ndjson(_record_batch(frame(fields), len(self.paths)), written, explicit_nulls=True)
-            lines = written.getvalue()
-            if lines.isascii():
-                yield lines
-                return
-        yield from AddBatch.of(self.adds()).lines(names, frame)
-
-    def _are_plain(self, names: Sequence[str]) -> bool:
-        """Whether arrow writes the fields as Python does."""
-        derived = "stats_parsed" in self.fields and "stats" not in self.fields
-        return not (derived or "deletionVector" in self.fields) and all(_is_plain(name, self.fields) for name in names)
+    def add_fields(self, names: Sequence[str]) -> AddFields:
+        read: dict[str, Callable[[], Sequence[Any]]] = {
+            "partitionValues": lambda: self.partition_values,
+            "size": lambda: self.sizes,
+            "modificationTime": lambda: self._values("modificationTime"),
+            "dataChange": self._data_changes,
+            "stats": lambda: self.stats,
+        }
+        more = cache(self._more)
+        fields: dict[str, ArrowField | Sequence[Any]] = {}
+        for name in names:
+            if name in self.fields:
+                fields[name] = ArrowField(self.fields[name], read.get(name) or partial(_named, name, more))
+            elif name == "stats" and "stats_parsed" in self.fields:
+                fields[name] = self.stats
+        return fields
 
     def between(self, begin: int, end: int) -> "FileRows":
         length = max(min(end, len(self.paths)) - begin, 0)
@@ -181,6 +167,9 @@ class FileRows:
     def at(self, places: Sequence[int]) -> "FileRows":
         rows = Array(places, type=DataType.uint32())
         return FileRows({name: column.take(rows) for name, column in self.fields.items()}, self._known)
+
+    def _data_changes(self) -> list[bool]:
+        return list(map(bool, self._values("dataChange")))
 
     def _more(self) -> list[Any]:
         used = [name for name in actions.MORE if name in self.fields]
@@ -197,11 +186,8 @@ def _partition_values(line: bytes) -> Mapping[str, str | None]:
     return actions.partition_values(orjson.loads(line)["partitionValues"])
 
 
-def _is_plain(name: str, fields: Mapping[str, Array]) -> bool:
-    """Whether the field is nowhere, or is everywhere and of its type."""
-    if name not in fields:
-        return True
-    return fields[name].null_count == 0 and PLAIN[name](fields[name].type)
+def _named(name: str, more: Callable[[], list[Any]]) -> list[Any]:
+    return [fields and fields.get(name) for fields in more()]
 
 
 def _texts(column: Array) -> list[Any]:
@@ -215,25 +201,12 @@ def _is_text(kind: DataType) -> bool:
 
 
 def _places(chosen: Iterable[object]) -> list[int]:
-    """Where something is true."""
+    """The indices of the true entries."""
     return [place for place, is_chosen in enumerate(chosen) if is_chosen]
 
 
-def _record_batch(layout: Layout, rows: int) -> RecordBatch:
-    told = {name: values for name, values in layout.items() if values is not None}
-    return RecordBatch.from_arrays([_column(values, rows) for values in told.values()], names=list(told))
-
-
-def _column(values: Any, rows: int) -> Array:
-    if isinstance(values, Mapping):
-        return _record_batch(values, rows).to_struct_array()
-    if isinstance(values, int):
-        return Array([values] * rows, type=DataType.int64())
-    return Array(values, type=DataType.string()) if isinstance(values, list) else values
-
-
 def _stats_json(parsed: Array) -> list[str | None]:
-    """Statistics that are columns, as the JSON text that a commit would have: what is null is left out."""
+    """Parsed statistics as the JSON that a commit would have, without nulls."""
     kind = _with_bounds(parsed.type)
     if kind is None:
         return [None] * len(parsed)
@@ -242,9 +215,9 @@ def _stats_json(parsed: Array) -> list[str | None]:
 
 
 def _with_bounds(kind: DataType) -> DataType | None:
-    """The type without what Delta has no bounds for, or none that could be trusted.
+    """The type without fields for which Delta has no bounds or that cannot be trusted.
 
-    Times in nanoseconds are Spark's INT96, of which arrow makes another year if it is not between 1677 and 2262.
+    Timestamps in nanoseconds are Spark's INT96. Arrow overflows on years outside 1677 to 2262.
     """
     if any(is_struct(kind) for is_struct in STRUCTS):
         inner = [(field.name, _with_bounds(field.type)) for field in kind.fields]

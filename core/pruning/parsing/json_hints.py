@@ -1,6 +1,6 @@
-"""Reads `jsonPredicateHints`: a tree of `{"op", "children"}` with columns and literals as its leaves.
+"""Parses `jsonPredicateHints`: a tree of `{"op", "children"}` whose leaves are columns and literals.
 
-What is not understood becomes `Unknown` where it stands, so that the rest still counts.
+A part that is not understood becomes `Unknown` in its place, so that the other parts still prune.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ from core.pruning.values import (
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 100
-# About 3 µs each. A mebibyte of comparisons in the protocol's form has hardly more.
+# About 3 µs each. 1 MiB of comparisons in the protocol's form has about as many.
 MAX_NODES = 30_000
 
 LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
@@ -44,7 +44,7 @@ LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
     "double": ("double", parse_double),
     "timestamp": ("timestamp", parse_moment),
 }
-# Their own names, and those that clients send too.
+# The protocol's names, and other names that clients send.
 VALUE_TYPES = {**{name: name for name in LITERALS}, "boolean": "bool", "integer": "int"}
 OPERATORS: dict[str, Operator] = {
     "equal": "=",
@@ -56,7 +56,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 class _RefusedError(Exception):
-    pass
+    """The hint is not parsed. The message is the reason."""
 
 
 def parse_json_hints(text: str) -> Expression:
@@ -65,7 +65,7 @@ def parse_json_hints(text: str) -> Expression:
     try:
         return _Parser().parse(orjson.loads(text))
     except ValueError:
-        return _unknown_hint(text, "it is no JSON")
+        return _unknown_hint(text, "it is not valid JSON")
     except _RefusedError as reason:
         return _unknown_hint(text, str(reason))
 
@@ -82,21 +82,21 @@ class _Parser:
     def parse(self, document: Any) -> Expression:
         if not isinstance(document, list):
             return self._expression(document, 1)
-        # A list is not in the protocol's grammar, but clients send one: all of its members hold.
+        # The protocol has no lists, but clients send them. The members are joined by AND.
         members = self._expressions(document, 1)
         return And(members) if members else Unknown("[]", "it is empty")
 
     def _expressions(self, nodes: list[Any], depth: int) -> tuple[Expression, ...]:
         self._nodes += len(nodes)
         if depth > MAX_DEPTH:
-            raise _RefusedError(f"it is deeper than {MAX_DEPTH} levels")
+            raise _RefusedError(f"it has more than {MAX_DEPTH} levels")
         if self._nodes > MAX_NODES:
             raise _RefusedError(f"it has more than {MAX_NODES} parts")
         return tuple([self._expression(node, depth) for node in nodes])
 
     def _expression(self, node: Any, depth: int) -> Expression:
         if not isinstance(node, dict):
-            return Unknown(f"a {type(node).__name__}", "it is no predicate")
+            return Unknown(f"a {type(node).__name__}", "it is not a predicate")
         op, children = node.get("op"), node.get("children")
         operands = self._expressions(children, depth + 1) if isinstance(children, list) else ()
         match op, operands:
@@ -114,12 +114,12 @@ class _Parser:
                 return Or(operands)
             case str(), (left, right) if op in OPERATORS:
                 return _comparison(op, left, right)
-        return Unknown(_text(op, operands), "it is no predicate of the protocol")
+        return Unknown(_text(op, operands), "the protocol has no such predicate")
 
     def _column(self, node: dict[str, Any]) -> Expression:
         name, value_type = node.get("name"), _value_type(node)
         if not (isinstance(name, str) and value_type):
-            return Unknown(f"column {_shown(name)}", "its type is not one of the protocol")
+            return Unknown(f"column {_shown(name)}", "the protocol has no such column type")
         column = self._columns.get((name, value_type))
         if column is None:
             column = self._columns[name, value_type] = Column((name,), declared=value_type)
@@ -131,16 +131,16 @@ def _comparison(op: str, left: Expression, right: Expression) -> Expression:
         case ((Column() | Literal()), (Column() | Literal())):
             if _family(left) == _family(right):
                 return Comparison(OPERATORS[op], left, right)
-            reason = "it compares values of two types"
+            reason = "it compares values of different types"
         case (Unknown(reason=reason), _) | (_, Unknown(reason=reason)):
             pass
         case _:
-            reason = "it compares no column with a literal"
+            reason = "it does not compare columns or literals"
     return Unknown(_text(op, (left, right)), reason)
 
 
 def _family(operand: Column | Literal) -> str | None:
-    """The kind of literals that it may be compared with: of `int` and `long` there is but one."""
+    """The kind of literal that the operand may be compared with. `int` and `long` share one."""
     return operand.kind if isinstance(operand, Literal) else LITERALS[operand.declared or ""][0]
 
 
@@ -151,7 +151,7 @@ def _literal(node: dict[str, Any]) -> Expression:
         value = parse(text)
         if value is not None:
             return Literal(kind, value, text)
-    return Unknown(f"literal {_shown(text)}", "it is not exactly one value of a type of the protocol")
+    return Unknown(f"literal {_shown(text)}", "it is not a value of a type of the protocol")
 
 
 def _value_type(node: dict[str, Any]) -> str | None:

@@ -1,7 +1,7 @@
-"""Reads a boolean expression of Spark's SQL, with sqlglot as the parser.
+"""Converts a boolean expression of Spark SQL, parsed by sqlglot, into our expression tree.
 
-What is outside of the subset that we know becomes `Unknown` where it stands, so that the rest still counts. A node of
-sqlglot's is read only if nothing is set in it that we do not look at: a newer sqlglot that sets more is not misread.
+A part outside of the supported subset becomes `Unknown` in its place, so that the other parts still prune. A sqlglot
+node is converted only if it has no arguments that we do not handle, so that a newer sqlglot is not misread.
 """
 
 import re
@@ -28,19 +28,19 @@ from core.pruning.expressions import (
 )
 from core.pruning.literals import MAX_PRECISION, cast_literal, have_one_type
 from core.pruning.schema import DataType
-from core.pruning.values import TOP, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
+from core.pruning.values import ABOVE_ALL, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
 
-# Of all hints of a request together. Parsing takes about 30 µs a token.
+# For all hints of a request together. Parsing takes about 30 µs per token.
 MAX_TOKENS = 2_000
-# sqlglot tries to read `date(…)` as a type, and then as a function: twice the work for each level of nesting.
+# sqlglot tries to parse `date(…)` as a type first and then as a function, so each level of nesting doubles the work.
 MAX_NESTED_TYPES = 2
-# sqlglot drops the length of these.
-STRINGS_OF_A_LENGTH = frozenset(
+# sqlglot drops the length of these types.
+FIXED_LENGTH_STRINGS = frozenset(
     {TokenType.CHAR, TokenType.NCHAR, TokenType.VARCHAR, TokenType.NVARCHAR, TokenType.BPCHAR}
 )
 
 DIALECT = Databricks()
-UP_TO_99 = re.compile("[0-9]{1,2}")
+ONE_OR_TWO_DIGITS = re.compile("[0-9]{1,2}")
 NUMBERS = frozenset({"integer", "decimal", "float", "double"})
 COMPARISONS: dict[type[exp.Expr], Operator] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
 TYPES = {
@@ -60,7 +60,7 @@ TYPES = {
 
 
 class _RefusedError(Exception):
-    """Says why a hint is not parsed."""
+    """The hint is not parsed. The message is the reason."""
 
 
 class SqlReader:
@@ -72,20 +72,20 @@ class SqlReader:
             return _expression(self._parse(hint))
         except _RefusedError as reason:
             return Unknown(f"{hint:.80}", str(reason))
-        except Exception as error:  # noqa: BLE001 - whatever the parser makes of a hostile text, the query goes on
+        except Exception as error:  # noqa: BLE001 - a hostile text must not fail the query
             return Unknown(f"{hint:.80}", f"it cannot be parsed ({type(error).__name__})")
 
     def _parse(self, hint: str) -> exp.Expr:
         tokens = DIALECT.tokenize(hint) if self._tokens_left > 0 else []
         self._tokens_left -= len(tokens)
         if self._tokens_left < 0:
-            raise _RefusedError(f"the hints have more than {MAX_TOKENS} words")
+            raise _RefusedError(f"the hints have more than {MAX_TOKENS} tokens")
         if not tokens:
-            raise _RefusedError("it is empty, or comes after too many words")
-        if any(token.token_type in STRINGS_OF_A_LENGTH for token in tokens):
-            raise _RefusedError("it has strings of a length")
+            raise _RefusedError("it is empty, or the hints before it have too many tokens")
+        if any(token.token_type in FIXED_LENGTH_STRINGS for token in tokens):
+            raise _RefusedError("it uses CHAR or VARCHAR")
         if _is_costly(tokens):
-            raise _RefusedError("it has types in functions in functions")
+            raise _RefusedError("it nests type names too deeply")
         (node,) = DIALECT.parser().parse_into(exp.Condition, tokens, hint)
         if node is None:
             raise _RefusedError("it is empty")
@@ -93,7 +93,7 @@ class SqlReader:
 
 
 def _is_costly(tokens: Sequence[Token]) -> bool:
-    """Whether the names of types are nested like functions."""
+    """Whether type names are nested like function calls, which sqlglot parses in exponential time."""
     nested, parentheses = 0, []
     for before, token in pairwise(tokens):
         if token.token_type == TokenType.L_PAREN:
@@ -114,16 +114,16 @@ def _expression(node: exp.Expr) -> Expression:
 
 def _unknown(node: exp.Expr) -> Unknown:
     text = node.sql(DIALECT, unsupported_level=ErrorLevel.IGNORE)
-    return Unknown(f"{text:.200}", "it is outside of the SQL that files are pruned by")
+    return Unknown(f"{text:.200}", "pruning does not support this SQL")
 
 
 def _has_only(node: exp.Expr, *names: str) -> bool:
-    """Whether nothing is set in a node but these arguments."""
+    """Whether the node has no arguments other than these."""
     return {name for name, value in node.args.items() if value} <= set(names)
 
 
 def _connector(node: exp.Expr) -> Expression | None:
-    """A long chain of ANDs is a tree as deep as it is long, so it is walked, not descended into."""
+    """Iterates along a chain of ANDs or ORs: its tree is as deep as the chain is long, too deep for recursion."""
     kind = type(node)
     operands = []
     while type(node) is kind:
@@ -173,7 +173,7 @@ def _null_safe_not_equal(node: exp.Expr) -> Expression | None:
 
 
 def _in(node: exp.Expr) -> Expression | None:
-    """Spark compares all members of a list as one type, which is not always the one that each would be compared as."""
+    """Only lists of one kind: Spark converts all members to a common type, which may change a single comparison."""
     left, rights = _operand(node.this), [_operand(right) for right in node.args.get("expressions") or ()]
     if not isinstance(left, Column) or not rights or not _has_only(node, "this", "expressions"):
         return None
@@ -215,7 +215,7 @@ def _like(node: exp.Expr) -> Expression | None:
 def _starts_with(column: Column, prefix: str) -> Expression:
     column = replace(column, declared="string")
     comparisons = [Comparison(">=", column, Literal("string", prefix, prefix))]
-    if (after := after_all_with_prefix(prefix)) is not TOP:
+    if (after := after_all_with_prefix(prefix)) is not ABOVE_ALL:
         comparisons.append(Comparison("<", column, Literal("string", after, f"{prefix}…")))
     return And(tuple(comparisons))
 
@@ -254,7 +254,7 @@ def _column(node: exp.Expr) -> Column | None:
 
 
 def _field_of_column(node: exp.Expr) -> Column | None:
-    """`a.b.c.d.e`: sqlglot has no more than four parts in a column."""
+    """`a.b.c.d.e`: sqlglot puts at most four parts into a column and the others into `Dot` nodes."""
     parent, name = _operand(node.this), node.args["expression"]
     if isinstance(parent, Column) and not parent.cast and isinstance(name, exp.Identifier):
         return Column((*parent.path, name.this))
@@ -280,7 +280,7 @@ def _data_type(node: exp.Expr) -> DataType | None:
 
 
 def _decimal_type(parameters: list[str]) -> DataType | None:
-    if len(parameters) > 2 or not all(map(UP_TO_99.fullmatch, parameters)):
+    if len(parameters) > 2 or not all(map(ONE_OR_TWO_DIGITS.fullmatch, parameters)):
         return None
     precision, scale = (*map(int, parameters), *(10, 0)[len(parameters) :])
     return DataType("decimal", precision, scale) if scale <= precision <= MAX_PRECISION else None
@@ -292,7 +292,7 @@ def _literal(node: exp.Expr) -> Literal | None:
         return None
     if not node.args["is_string"]:
         return _number(text)
-    # Of two quotes in a string, older Sparks leave none, newer ones leave one.
+    # Two quotes in a string: older versions of Spark drop both, newer ones keep one.
     return None if "'" in text or '"' in text else Literal("string", text, text)
 
 

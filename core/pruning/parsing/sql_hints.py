@@ -1,13 +1,13 @@
-"""Reads `predicateHints`: each string is a boolean expression in Spark's SQL, and all of them hold.
+"""Parses `predicateHints`: strings of boolean expressions in Spark SQL, joined by AND.
 
-What cannot be used is told apart here, before the parser is even imported.
+Hints that cannot be used are rejected here, before the parser is imported.
 """
 
 from collections.abc import Sequence
 
 from core.pruning.expressions import Expression, Unknown
 
-# Of all hints of a request together: more takes longer to read than pruning by it would save.
+# For all hints of a request together. Longer hints take more time to parse than pruning saves.
 MAX_CHARACTERS = 16 * 1024
 MAX_HINTS = 100
 
@@ -20,17 +20,17 @@ def parse_sql_hints(hints: Sequence[str]) -> list[Expression]:
         characters += len(hint)
         if characters > MAX_CHARACTERS or number == MAX_HINTS:
             rest = f"{len(hints) - number} hints from {hint:.80}"
-            reason = f"there are more than {MAX_HINTS} hints, or {MAX_CHARACTERS} characters in them"
+            reason = f"the hints exceed {MAX_HINTS} hints or {MAX_CHARACTERS} characters"
             expressions.append(Unknown(rest, reason))
             break
         if "\0" in hint:
-            expressions.append(Unknown(f"{hint:.80}", "it is no SQL"))
-        elif "\\" in hint:  # what it escapes is not the same in all of Spark's settings
-            expressions.append(Unknown(f"{hint:.80}", "it has a backslash"))
+            expressions.append(Unknown(f"{hint:.80}", "it contains a NUL character"))
+        elif "\\" in hint:  # its meaning depends on Spark's settings
+            expressions.append(Unknown(f"{hint:.80}", "it contains a backslash"))
         else:
             readable.append(hint)
     if readable:
-        from core.pruning.parsing.spark_sql import SqlReader  # takes 0.4 s, and most queries come without a hint
+        from core.pruning.parsing.spark_sql import SqlReader  # takes 0.4 s to import, and most queries have no hints
 
         reader = SqlReader()
         expressions[:0] = [reader.read(hint) for hint in readable]

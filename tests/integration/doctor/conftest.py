@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.embedded.ministack import EmbeddedAws
 from cli.main import run
 from tests.integration.doctor.provider import Provider

@@ -131,7 +131,7 @@ def test_apply_runs_the_checks_only_if_asked(provider, tmp_path, capsys):
     path.write_text(f"version: 1\nshares:\n- name: checked\n  schemas: [{{name: c, tables: [{table}]}}]\n")
 
     assert run(["apply", str(path), "--check"]) == 1
-    assert "Nothing was applied, because a check failed." in capsys.readouterr().err
+    assert "Nothing was applied because a check failed." in capsys.readouterr().err
     assert [share.name for share in provider.catalog.shares()] == ["sales"]
     assert run(["apply", str(path)]) == 0
     provider.catalog.remove_share("checked", cascade=True)
@@ -177,7 +177,7 @@ def test_a_caller_without_rights_is_told_which_one_is_missing(provider, capsys, 
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", nobody.secret_access_key)
 
     assert run(["share", "list"]) == 1
-    assert "AWS denies Query to these credentials" in capsys.readouterr().err
+    assert "AWS denied Query for these credentials" in capsys.readouterr().err
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "wrong")
     assert run(["share", "list"]) == 1
-    assert "AWS does not accept these credentials" in capsys.readouterr().err
+    assert "AWS rejected the credentials" in capsys.readouterr().err

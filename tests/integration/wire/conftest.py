@@ -1,4 +1,4 @@
-"""One server for the tests of this folder, with tables of all kinds and the gates that a provider may put up."""
+"""One server for the tests in this folder, with tables of all kinds and tables with restricted history."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.integration.wire.lake import TABLES
 from tests.server import Server, running_server
 
 DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
-# Tables by Spark that show what the published Python client can read, whatever it says of itself.
+# Spark tables that the published Python client can read, although its capabilities do not say so.
 GOLDEN = (
     "data-reader-timestamp_ntz",
     "dv-with-columnmapping",
@@ -31,7 +31,7 @@ class Wire:
     server: Server
     folder: Path
     client_arguments: dict[str, str] = field(default_factory=dict)
-    """Of a boto client that may do everything in the server's AWS."""
+    """Arguments for a boto client with full access to the server's AWS."""
 
     def url(self, table: str) -> str:
         return self.server.table_url(f"modern.tables.{table}")

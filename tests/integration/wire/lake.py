@@ -1,6 +1,6 @@
-"""Tables with what modern writers do: change feeds, deletion vectors, mapped columns, and logs that went wrong.
+"""Tables with change feeds, deletion vectors, mapped columns, and damaged logs.
 
-Those that `deltalake` cannot write are written by hand, data files included, so that real clients can read them.
+Tables that `deltalake` cannot write are written by hand, including data files, so that real clients can read them.
 """
 
 import json
@@ -23,7 +23,7 @@ PLAIN: Action = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 4}}
 
 
 class HandmadeTable:
-    """A table of a column `id`, of which each file holds a run of numbers."""
+    """A table with a column `id`. Each file holds a range of numbers."""
 
     def __init__(self, directory: Path, *, physical_name: str = "id") -> None:
         self.directory = directory
@@ -66,7 +66,7 @@ class HandmadeTable:
         return {"remove": {"path": name, "dataChange": True, "size": size, "partitionValues": {}} | more}
 
     def deleted_rows(self, *rows: int) -> Action:
-        """A deletion vector in a file of its own, which is named by the sum of the rows."""
+        """A deletion vector in its own file, which is named after the sum of the rows."""
         bitmap = struct.pack("<I", 1681511377) + _roaring(rows)
         content = b"\x01" + struct.pack(">I", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
         (self.directory / f"deletion_vector_{uuid.UUID(int=sum(rows))}.bin").write_bytes(content)
@@ -76,7 +76,7 @@ class HandmadeTable:
 
 
 def _roaring(rows: tuple[int, ...]) -> bytes:
-    """A 64-bit Roaring bitmap of one bucket with one container, an array: enough for rows below 65,536."""
+    """A 64-bit Roaring bitmap with one bucket and one array container, enough for rows below 65,536."""
     header = struct.pack("<QIIIHHI", 1, 0, 12346, 1, 0, len(rows) - 1, 16)
     return header + struct.pack(f"<{len(rows)}H", *sorted(rows))
 
@@ -87,7 +87,7 @@ def features(*names: str, writer: tuple[str, ...] = ("changeDataFeed",)) -> Acti
 
 
 def feed(directory: Path) -> None:
-    """Versions: three inserts, an update, a delete, one insert, and an OPTIMIZE."""
+    """Versions: three inserts, an update, a delete, an insert, and an OPTIMIZE."""
     write_deltalake(directory, pa.table({"id": [1, 2, 3], "name": ["a", "b", "c"]}), configuration=FEED)
     DeltaTable(directory).update(updates={"name": "'B'"}, predicate="id = 2")
     DeltaTable(directory).delete("id = 3")
@@ -96,7 +96,7 @@ def feed(directory: Path) -> None:
 
 
 def vectors(directory: Path) -> None:
-    """Ten rows, of which two are deleted, then another one; then five more. Its change feed is on."""
+    """Ten rows; two are deleted, then another one; then five are added. The change feed is enabled."""
     table = HandmadeTable(directory)
     first, second = table.deleted_rows(0, 9), table.deleted_rows(0, 5, 9)
     table.commit(features("deletionVectors"), table.metadata(**VECTORS, **FEED), table.add("a", range(10)))
@@ -106,7 +106,7 @@ def vectors(directory: Path) -> None:
 
 
 def modernised(directory: Path) -> None:
-    """A plain table at first; then deletion vectors and in-commit timestamps are switched on, and a row is deleted."""
+    """Starts plain; then deletion vectors and in-commit timestamps are enabled and a row is deleted."""
     table = HandmadeTable(directory)
     modern = features("deletionVectors", writer=("changeDataFeed", "inCommitTimestamp"))
     timed = {"delta.enableInCommitTimestamps": "true", "delta.inCommitTimestampEnablementVersion": "1"}
@@ -120,7 +120,7 @@ def _at(timestamp_ms: int) -> Action:
 
 
 def leftover_vectors(directory: Path) -> None:
-    """Deletion vectors that stayed when their property was switched off, and are gone in the end."""
+    """Deletion vectors that remain after their property is disabled, and are removed in the last version."""
     table = HandmadeTable(directory)
     deleted = table.deleted_rows(1)
     table.commit(features("deletionVectors"), table.metadata(), table.add("a", range(3), **deleted))
@@ -128,7 +128,7 @@ def leftover_vectors(directory: Path) -> None:
 
 
 def mapped(directory: Path) -> None:
-    """A renamed column, under the legacy protocol."""
+    """A renamed column with the legacy protocol."""
     table = HandmadeTable(directory, physical_name="col-1")
     legacy = {"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}
     table.commit(legacy, table.metadata(**MAPPED, **FEED), table.add("a", range(3)))
@@ -136,7 +136,7 @@ def mapped(directory: Path) -> None:
 
 
 def upgraded(directory: Path) -> None:
-    """Plain files at first; then column mapping is switched on, by which the name in files stays."""
+    """Starts plain; then column mapping is enabled, which keeps the names in files."""
     table = HandmadeTable(directory)
     table.commit(PLAIN, table.metadata(), table.add("a", range(3)))
     table.commit(table.add("b", range(3, 4)))
@@ -145,7 +145,7 @@ def upgraded(directory: Path) -> None:
 
 
 def growing(directory: Path) -> None:
-    """Seven files in three versions, and a description that came with the second."""
+    """Seven files in three versions. The second version adds a description."""
     table = HandmadeTable(directory)
     described = table.metadata(**FEED)
     described["metaData"]["description"] = "numbers"
@@ -155,14 +155,14 @@ def growing(directory: Path) -> None:
 
 
 def too_new(directory: Path) -> None:
-    """Readable until its protocol is raised."""
+    """Readable until its protocol is upgraded."""
     table = HandmadeTable(directory)
     table.commit(PLAIN, table.metadata(), table.add("a", range(3)))
     table.commit({"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}})
 
 
 def switched_off(directory: Path) -> None:
-    """Its change feed is recorded in versions 0 to 3."""
+    """The change feed is recorded in versions 0 to 3 only."""
     table = HandmadeTable(directory)
     table.commit(PLAIN, table.metadata(**FEED), table.add("a", range(3)))
     for number in range(1, 4):
@@ -177,13 +177,13 @@ def unknown_feature(directory: Path) -> None:
 
 
 def incomplete(directory: Path) -> None:
-    """The commit of version 1 is gone, and there is no checkpoint."""
+    """The commit of version 1 is missing and there is no checkpoint."""
     feed(directory)
     (directory / "_delta_log" / f"{1:020d}.json").unlink()
 
 
 def cleaned_up(directory: Path) -> None:
-    """All before the checkpoint of version 3 is gone."""
+    """All commits before the checkpoint of version 3 are removed."""
     feed(directory)
     DeltaTable(directory, version=3).create_checkpoint()
     for version in range(3):
@@ -191,7 +191,7 @@ def cleaned_up(directory: Path) -> None:
 
 
 def cloned(directory: Path) -> None:
-    """A shallow clone: its file is another table's."""
+    """A shallow clone: its file belongs to another table."""
     table = HandmadeTable(directory)
     action = table.add("a", range(3))
     action["add"]["path"] = "s3://elsewhere/base/a"

@@ -1,4 +1,4 @@
-"""The change feed, as the published Python client reads it in both formats, and what of it HTTP alone shows."""
+"""The change data feed, read with the published Python client in both formats and over plain HTTP."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import pytest
 
 from tests.integration.wire.conftest import DELTA, Wire, error, lines
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the client's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # raised by the client
 
 UPDATE = [(2, "b", "update_preimage", 1), (2, "B", "update_postimage", 1)]
 FEED = [
@@ -22,7 +22,7 @@ FEED = [
 
 
 def read(wire: Wire, table: str, start: int, end: int | None = None, *, delta: bool) -> list[tuple[Any, ...]]:
-    """All columns of all changes but the time, in an order of their own."""
+    """All columns of all changes except the time, sorted."""
     with contextlib.redirect_stdout(io.StringIO()):
         frame = delta_sharing.load_table_changes_as_pandas(
             wire.url(table), starting_version=start, ending_version=end, use_delta_format=delta
@@ -33,17 +33,17 @@ def read(wire: Wire, table: str, start: int, end: int | None = None, *, delta: b
 
 @pytest.mark.parametrize("delta", [False, True])
 class TestThePythonClient:
-    def test_reads_inserts_updates_and_deletes_and_nothing_that_was_only_moved(self, wire: Wire, delta: bool) -> None:
+    def test_reads_inserts_updates_and_deletes_but_no_moved_rows(self, wire: Wire, delta: bool) -> None:
         assert read(wire, "feed", 0, delta=delta) == sorted(FEED, key=str)
 
-    def test_reads_a_part_of_the_range(self, wire: Wire, delta: bool) -> None:
+    def test_reads_a_part_of_the_history(self, wire: Wire, delta: bool) -> None:
         assert read(wire, "feed", 1, 1, delta=delta) == sorted(UPDATE, key=str)
         assert read(wire, "feed", 3, delta=delta) == [(4, "d", "insert", 3)]
 
     def test_a_range_without_changes_is_empty(self, wire: Wire, delta: bool) -> None:
         assert read(wire, "feed", 4, delta=delta) == []
 
-    def test_reads_a_log_from_where_it_begins(self, wire: Wire, delta: bool) -> None:
+    def test_reads_a_cleaned_up_log_from_its_start(self, wire: Wire, delta: bool) -> None:
         assert read(wire, "cleaned_up", 3, delta=delta) == [(4, "d", "insert", 3)]
 
 
@@ -54,7 +54,7 @@ class TestDeletionVectors:
         assert read(wire, "vectors", 0, delta=True) == sorted(deleted + inserted, key=str)
         assert read(wire, "vectors", 2, 2, delta=True) == [(5, "delete", 2)]
 
-    def test_both_actions_on_a_path_have_its_id_and_their_own_vector(self, wire: Wire) -> None:
+    def test_both_actions_on_a_path_share_its_id_and_have_their_own_vector(self, wire: Wire) -> None:
         files = [line["file"] for line in lines(wire.changes("vectors", DELTA, startingVersion=2, endingVersion=2))[2:]]
         removed, added = files
         assert removed["id"] == added["id"]
@@ -64,7 +64,7 @@ class TestDeletionVectors:
         ]
         assert cardinalities == [2, 3]
 
-    def test_plain_files_of_the_same_table_can_be_read_plainly(self, wire: Wire) -> None:
+    def test_plain_files_of_the_table_can_be_read_in_parquet_format(self, wire: Wire) -> None:
         inserted = [(number, "insert", 3) for number in range(10, 15)]
         assert read(wire, "vectors", 3, delta=False) == sorted(inserted, key=str)
         status, code, message = error(wire.changes("vectors", startingVersion=1))
@@ -72,13 +72,13 @@ class TestDeletionVectors:
         assert message.startswith("Unsupported Delta Table Properties")
 
 
-def test_a_range_in_which_the_table_was_modernised_is_read_by_the_python_client(wire: Wire) -> None:
+def test_the_python_client_reads_a_range_in_which_features_were_enabled(wire: Wire) -> None:
     inserted = [(number, "insert", 0) for number in range(5)]
     assert read(wire, "modernised", 0, delta=True) == sorted([*inserted, (2, "delete", 2)], key=str)
     assert lines(wire.changes("modernised", DELTA, startingVersion=2))[2]["file"]["timestamp"] == 1_900_000_001_234
 
 
-def test_renamed_columns_are_read_by_the_python_client(wire: Wire) -> None:
+def test_the_python_client_reads_renamed_columns(wire: Wire) -> None:
     assert read(wire, "mapped", 0, delta=True) == sorted(
         [(number, "insert", 0) for number in range(3)] + [(number, "insert", 1) for number in (3, 4)], key=str
     )
@@ -86,7 +86,7 @@ def test_renamed_columns_are_read_by_the_python_client(wire: Wire) -> None:
 
 
 class TestHead:
-    def test_it_is_the_latest_versions_or_the_first_ones_with_historical_metadata(self, wire: Wire) -> None:
+    def test_the_metadata_is_of_the_latest_version_or_of_the_first_with_historical_metadata(self, wire: Wire) -> None:
         for capabilities in (None, DELTA):
             latest = wire.changes("feed", capabilities, startingVersion=1, readChangeFeed="true")
             assert lines(latest)[1]["metaData"]["version"] == 4
@@ -94,7 +94,7 @@ class TestHead:
             first = wire.changes("feed", capabilities, startingVersion=1, includeHistoricalMetadata="True")
             assert lines(first)[1]["metaData"]["version"] == 1
 
-    def test_every_file_has_its_commits_version_and_time(self, wire: Wire) -> None:
+    def test_every_file_has_the_version_and_time_of_its_commit(self, wire: Wire) -> None:
         _, _, *files = lines(wire.changes("feed", startingVersion=0))
         assert [next(iter(line)) for line in files] == ["add", "cdf", "cdf", "add"]
         contents = [next(iter(line.values())) for line in files]
@@ -102,7 +102,7 @@ class TestHead:
         times = [content["timestamp"] for content in contents]
         assert times == sorted(set(times))
 
-    def test_the_headers_tell_the_format_and_the_hash(self, wire: Wire) -> None:
+    def test_the_headers_contain_the_format_and_the_hash(self, wire: Wire) -> None:
         response = wire.changes("feed", DELTA + ";includeendstreamaction=true", startingVersion=0)
         assert response.headers["delta-sharing-capabilities"] == "responseformat=delta;includeendstreamaction=true"
         assert "endStreamAction" in lines(response)[-1]
@@ -111,12 +111,12 @@ class TestHead:
         ids = {next(iter(line.values()))["id"] for line in lines(hashed)[2:]}
         assert {len(file_id) for file_id in ids} == {64}
 
-    def test_max_files_adds_the_end_of_the_stream(self, wire: Wire) -> None:
+    def test_max_files_adds_an_end_stream_action(self, wire: Wire) -> None:
         assert "endStreamAction" in lines(wire.changes("feed", startingVersion=0, maxFiles=1))[-1]
         assert "endStreamAction" not in lines(wire.changes("feed", startingVersion=0))[-1]
 
 
-def test_timestamps_name_versions_as_the_files_themselves_tell(wire: Wire) -> None:
+def test_timestamps_resolve_to_the_versions_that_the_files_show(wire: Wire) -> None:
     contents = [next(iter(line.values())) for line in lines(wire.changes("feed", startingVersion=0))[2:]]
     moments = {content["version"]: content["timestamp"] for content in contents}
 

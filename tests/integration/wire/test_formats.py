@@ -1,4 +1,4 @@
-"""Snapshots in both formats: over HTTP, and as the published Python client reads them."""
+"""Snapshots in both formats, over plain HTTP and with the published Python client."""
 
 import contextlib
 import io
@@ -10,7 +10,7 @@ import requests
 
 from tests.integration.wire.conftest import BOTH, DELTA, Wire, error, lines
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the client's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # raised by the client
 
 SPARK = (
     "responseformat=parquet,delta;readerfeatures=deletionVectors,columnMapping,timestampNtz,typeWidening-preview,"
@@ -40,7 +40,7 @@ class TestThePythonClient:
             (None, [1, 2, 3, 4, 6, 7, 8, *range(10, 15)]),
         ],
     )
-    def test_reads_what_deletion_vectors_leave(
+    def test_reads_the_rows_that_are_not_deleted(
         self, wire: Wire, version: int | None, expected: list[int], delta: bool | None
     ) -> None:
         assert ids(wire, "vectors", version, delta=delta) == expected
@@ -51,12 +51,12 @@ class TestThePythonClient:
         assert ids(wire, "upgraded", delta=delta) == [*range(6)]
 
     @pytest.mark.parametrize("delta", [None, True, False])
-    def test_reads_plain_tables_either_way(self, wire: Wire, delta: bool | None) -> None:
+    def test_reads_plain_tables_in_both_formats(self, wire: Wire, delta: bool | None) -> None:
         assert ids(wire, "feed", delta=delta) == [1, 2, 4]
         assert ids(wire, "upgraded", 1, delta=delta or False) == [0, 1, 2, 3]
         assert ids(wire, "leftover_vectors", delta=delta) == [*range(5)]
 
-    def test_counts_a_limit_in_rows_that_are_there(self, wire: Wire) -> None:
+    def test_a_limit_counts_rows_that_are_not_deleted(self, wire: Wire) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             frame = delta_sharing.load_as_pandas(wire.url("vectors"), limit=9)
         assert len(frame) == 9
@@ -75,7 +75,9 @@ class TestThePythonClient:
             ("dv-with-columnmapping", None, 35),
         ],
     )
-    def test_reads_more_than_it_says_it_can(self, wire: Wire, table: str, delta: bool | None, rows: int) -> None:
+    def test_reads_features_that_it_does_not_announce(
+        self, wire: Wire, table: str, delta: bool | None, rows: int
+    ) -> None:
         with contextlib.redirect_stdout(io.StringIO()):
             frame = delta_sharing.load_as_pandas(wire.url(table), use_delta_format=delta)
         assert len(frame) == rows
@@ -95,7 +97,7 @@ class TestNegotiation:
             ("upgraded", 2, "delta"),
         ],
     )
-    def test_a_client_that_takes_both_gets_the_one_that_it_reads_best(
+    def test_a_client_of_both_formats_gets_the_one_that_suits_the_table(
         self, wire: Wire, table: str, version: int | None, of_both: str
     ) -> None:
         when = {} if version is None else {"version": version}
@@ -110,7 +112,7 @@ class TestNegotiation:
     @pytest.mark.parametrize(
         "capabilities", [None, "responseformat=parquet;readerfeatures=deletionvectors,columnmapping"]
     )
-    def test_parquet_format_alone_is_refused_where_it_would_be_wrong(
+    def test_parquet_format_is_rejected_if_it_would_return_wrong_rows(
         self, wire: Wire, table: str, capabilities: str | None
     ) -> None:
         for response in (wire.metadata(table, capabilities), wire.query(table, capabilities)):
@@ -118,13 +120,13 @@ class TestNegotiation:
             assert (status, code) == (400, "UNSUPPORTED_OPERATION")
             assert message.startswith("Unsupported Delta Table Properties")
 
-    def test_deletion_vectors_of_a_table_that_has_them_no_longer_have_their_own_text(self, wire: Wire) -> None:
+    def test_leftover_deletion_vectors_have_a_specific_error_text(self, wire: Wire) -> None:
         for capabilities in (None, "responseformat=delta;readerfeatures=columnmapping", "responseformat=delta"):
             status, code, message = error(wire.query("leftover_vectors", capabilities, version=0))
             assert (status, code) == (400, "UNSUPPORTED_OPERATION")
             assert message.startswith("Deletion Vector property disabled")
 
-    def test_an_unknown_feature_is_named(self, wire: Wire) -> None:
+    def test_the_error_for_an_unknown_feature_names_it(self, wire: Wire) -> None:
         for response in (wire.metadata("unknown_feature", SPARK), wire.query("unknown_feature", BOTH)):
             assert error(response) == (
                 400,
@@ -132,7 +134,7 @@ class TestNegotiation:
                 "The table needs the Delta reader feature geospatial, which this server does not support.",
             )
 
-    def test_a_shallow_clone_without_auxiliary_locations_is_refused(self, wire: Wire) -> None:
+    def test_a_shallow_clone_without_auxiliary_locations_is_rejected(self, wire: Wire) -> None:
         for capabilities in (None, DELTA):
             status, code, message = error(wire.query("cloned", capabilities))
             assert (status, code) == (400, "UNSUPPORTED_OPERATION")
@@ -140,20 +142,20 @@ class TestNegotiation:
 
 
 class TestDeltaFormat:
-    def test_every_url_opens_the_file_that_its_line_says(self, wire: Wire) -> None:
+    def test_every_url_opens_the_file_of_its_line(self, wire: Wire) -> None:
         head, metadata, *files = lines(wire.query("vectors", DELTA))
         assert head["protocol"]["deltaProtocol"]["readerFeatures"] == ["deletionVectors"]
         actions = [line["file"]["deltaSingleAction"]["add"] for line in files]
         assert metadata["metaData"]["size"] == sum(action["size"] for action in actions)
         assert metadata["metaData"]["numFiles"] == len(actions) == 2
         for action in actions:
-            assert len(requests.get(action["path"], timeout=10).content) == action["size"]
+            assert len(requests.get(action["path"], timeout=60).content) == action["size"]
         (vector,) = (action["deletionVector"] for action in actions if "deletionVector" in action)
-        content = requests.get(vector["pathOrInlineDv"], timeout=10).content
+        content = requests.get(vector["pathOrInlineDv"], timeout=60).content
         assert content[0] == 1
         assert len(content) == 1 + 4 + vector["sizeInBytes"] + 4
 
-    def test_lines_are_the_logs_own_but_for_the_path(self, wire: Wire) -> None:
+    def test_lines_equal_the_actions_of_the_log_except_for_the_path(self, wire: Wire) -> None:
         log = wire.folder / "feed" / "_delta_log" / f"{0:020d}.json"
         logged = [json.loads(line) for line in log.read_text().splitlines()]
         (added,) = (action["add"] for action in logged if "add" in action)
@@ -161,10 +163,10 @@ class TestDeltaFormat:
         _, metadata, file = lines(wire.query("feed", DELTA, version=0))
         relayed = file["file"]["deltaSingleAction"]["add"]
         assert {**relayed, "path": added["path"]} == {name: text for name, text in added.items() if text is not None}
-        told = metadata["metaData"]["deltaMetadata"]
-        assert told == {name: text for name, text in described.items() if text is not None}
+        relayed = metadata["metaData"]["deltaMetadata"]
+        assert relayed == {name: text for name, text in described.items() if text is not None}
 
-    def test_version_and_timestamp_are_on_the_lines_of_an_older_version(self, wire: Wire) -> None:
+    def test_lines_of_an_older_version_have_its_version_and_timestamp(self, wire: Wire) -> None:
         response = wire.query("vectors", DELTA, version=1)
         file = lines(response)[2]["file"]
         assert file["version"] == 1

@@ -1,4 +1,4 @@
-"""Pages and refreshes over HTTP: what a client must send, what it gets, and each text with which it is refused."""
+"""Pages and refreshes over HTTP: requests, responses, and every error text."""
 
 import json
 import re
@@ -10,7 +10,7 @@ import pytest
 import requests
 
 from cli.embedded.setup import CATALOG_TABLE
-from core.api.query import parse_query
+from core.api.requests.query import QueryRequest
 from core.api.table_tokens import SnapshotPage
 from core.catalog.admin import CatalogAdmin
 from core.catalog.reader import Catalog
@@ -27,7 +27,7 @@ RANGE = {"startingVersion": 0}
 
 
 def ask(wire: Wire, kind: str, table: str = "growing", capabilities: str | None = None, **more: Any) -> Any:
-    """A query of the latest version, a stream, or a change feed."""
+    """A query of the latest version, a streaming read, or a change feed."""
     if kind == "changes":
         return wire.changes(table, capabilities, **RANGE | more)
     return wire.query(table, capabilities, **(RANGE if kind == "stream" else {}) | more)
@@ -46,7 +46,7 @@ def refresh_token(wire: Wire, table: str = "growing") -> str:
 
 
 def shown(content: list[bytes]) -> list[Any]:
-    """What is told of each file, but for its URL, which is signed anew with each answer."""
+    """The files without their URLs, which are signed again for each response."""
     texts = [re.sub(rb'"(url|path)":"[^"]*"|"expirationTimestamp":\d+', b'"":0', line) for line in content]
     return [json.loads(text) for text in texts]
 
@@ -60,7 +60,9 @@ def tokens_of(wire: Wire, days_ago: float) -> Any:
 @pytest.mark.parametrize("capabilities", [None, DELTA])
 @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
 @pytest.mark.parametrize("size", [1, 3, 7, 8])
-def test_pages_are_the_answer_in_pieces(wire: Wire, kind: str, capabilities: str | None, size: int) -> None:
+def test_all_pages_together_equal_the_unpaged_response(
+    wire: Wire, kind: str, capabilities: str | None, size: int
+) -> None:
     whole = ask(wire, kind, capabilities=capabilities)
     assert b"endStreamAction" not in whole.content
     head, files = whole.content.splitlines()[:2], whole.content.splitlines()[2:]
@@ -82,8 +84,8 @@ def test_pages_are_the_answer_in_pieces(wire: Wire, kind: str, capabilities: str
 
 
 @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
-def test_what_is_committed_between_pages_is_not_part_of_them(wire: Wire, kind: str) -> None:
-    """The table gets a copy of its own, so that the others keep theirs."""
+def test_commits_between_pages_do_not_change_the_pages(wire: Wire, kind: str) -> None:
+    """Uses a copy of the table, so that other tests are not affected."""
     admin = CatalogAdmin(boto3.client("dynamodb", **wire.client_arguments), CATALOG_TABLE)
     s3 = boto3.client("s3", **wire.client_arguments)
     origin = S3Location.parse(admin.table("modern", "tables", "growing").location)
@@ -113,7 +115,7 @@ def test_what_is_committed_between_pages_is_not_part_of_them(wire: Wire, kind: s
 
 
 class TestEndOfStream:
-    def test_it_comes_only_if_it_is_asked_for(self, wire: Wire) -> None:
+    def test_an_end_stream_action_is_sent_only_on_request(self, wire: Wire) -> None:
         for kind in ("query", "stream", "changes"):
             assert "endStreamAction" not in lines(ask(wire, kind))[-1]
             assert "endStreamAction" not in lines(ask(wire, kind, pageToken=page_token(wire, kind)))[-1]
@@ -121,7 +123,7 @@ class TestEndOfStream:
             assert end(asked).keys() == {"minUrlExpirationTimestamp"}
             assert asked.headers["delta-sharing-capabilities"].endswith(";includeendstreamaction=true")
 
-    def test_a_refresh_token_comes_only_if_it_is_asked_for(self, wire: Wire) -> None:
+    def test_a_refresh_token_is_sent_only_on_request(self, wire: Wire) -> None:
         assert end(wire.query("growing", includeRefreshToken=True)).keys() == {
             "refreshToken", "minUrlExpirationTimestamp",
         }  # fmt: skip
@@ -132,10 +134,10 @@ class TestEndOfStream:
             "minUrlExpirationTimestamp",
         }  # fmt: skip
 
-    def test_no_url_no_expiry(self, wire: Wire) -> None:
+    def test_without_urls_there_is_no_expiration_timestamp(self, wire: Wire) -> None:
         assert end(wire.query("growing", maxFiles=1, limitHint=0)) == {}
 
-    def test_files_of_a_refreshed_query_look_as_before(self, wire: Wire) -> None:
+    def test_a_refreshed_query_returns_the_same_files(self, wire: Wire) -> None:
         for capabilities in (None, DELTA):
             first = wire.query("private", capabilities, includeRefreshToken=True)
             again = wire.query("private", capabilities, refreshToken=end(first)["refreshToken"])
@@ -144,14 +146,14 @@ class TestEndOfStream:
 
 class TestTokens:
     @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
-    def test_they_need_no_escaping_in_a_url(self, wire: Wire, kind: str) -> None:
+    def test_page_tokens_are_url_safe(self, wire: Wire, kind: str) -> None:
         assert re.fullmatch("[A-Za-z0-9_-]+", page_token(wire, kind))
 
-    def test_the_refresh_token_neither(self, wire: Wire) -> None:
+    def test_refresh_tokens_are_url_safe(self, wire: Wire) -> None:
         assert re.fullmatch("[A-Za-z0-9_-]+", refresh_token(wire))
 
     @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
-    def test_one_that_was_cut_or_altered_cannot_be_decoded(self, wire: Wire, kind: str) -> None:
+    def test_a_truncated_or_altered_page_token_cannot_be_decoded(self, wire: Wire, kind: str) -> None:
         token = page_token(wire, kind)
         swapped = "A" if token[40] != "A" else "B"
         for bad in (token[:-1], token[1:], token[:20], token + "A", token[:40] + swapped + token[41:], "", "é", "=="):
@@ -159,14 +161,14 @@ class TestTokens:
             assert error(ask(wire, kind, pageToken=bad)) == (400, "INVALID_PARAMETER_VALUE", text)
         assert lines(ask(wire, kind, pageToken=token))
 
-    def test_a_refresh_token_that_was_cut_or_altered_cannot_be_decoded(self, wire: Wire) -> None:
+    def test_a_truncated_or_altered_refresh_token_cannot_be_decoded(self, wire: Wire) -> None:
         token = refresh_token(wire)
         for bad in (token[:-1], token[1:], token.swapcase(), token + "A", ""):
             text = f"Error decoding refresh token: {bad[:100]}."
             assert error(wire.query("growing", refreshToken=bad)) == (400, "INVALID_PARAMETER_VALUE", text)
 
     @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
-    def test_one_of_another_purpose_cannot_be_decoded(self, wire: Wire, kind: str) -> None:
+    def test_a_token_for_another_purpose_cannot_be_decoded(self, wire: Wire, kind: str) -> None:
         others = [refresh_token(wire)]
         others += [page_token(wire, "changes")] if kind != "changes" else [page_token(wire, "stream")]
         for other in others:
@@ -176,11 +178,11 @@ class TestTokens:
         )
 
     @pytest.mark.parametrize("kind", ["query", "stream", "changes"])
-    def test_one_of_another_table_is_told(self, wire: Wire, kind: str) -> None:
+    def test_a_page_token_of_another_table_has_a_specific_error(self, wire: Wire, kind: str) -> None:
         refused = error(ask(wire, kind, "feed", pageToken=page_token(wire, kind)))
         assert refused == (400, "INVALID_PARAMETER_VALUE", OTHER_TABLE.format("page"))
 
-    def test_a_refresh_token_of_another_table_is_told(self, wire: Wire) -> None:
+    def test_a_refresh_token_of_another_table_has_a_specific_error(self, wire: Wire) -> None:
         refused = error(wire.query("feed", refreshToken=refresh_token(wire)))
         assert refused == (400, "INVALID_PARAMETER_VALUE", OTHER_TABLE.format("refresh"))
 
@@ -194,11 +196,13 @@ class TestTokens:
             ("changes", {"endingVersion": 2}),
         ],
     )
-    def test_one_of_another_query_is_told(self, wire: Wire, kind: str, change: dict[str, Any]) -> None:
+    def test_a_page_token_of_another_query_has_a_specific_error(
+        self, wire: Wire, kind: str, change: dict[str, Any]
+    ) -> None:
         refused = error(ask(wire, kind, pageToken=page_token(wire, kind), **change))
         assert refused == (400, "INVALID_PARAMETER_VALUE", MISMATCH)
 
-    def test_one_of_another_recipient_cannot_be_decoded(self, wire: Wire) -> None:
+    def test_a_token_of_another_recipient_cannot_be_decoded(self, wire: Wire) -> None:
         admin = CatalogAdmin(boto3.client("dynamodb", **wire.client_arguments), CATALOG_TABLE)
         admin.put_recipient("neighbour")
         admin.grant("neighbour", "modern")
@@ -209,8 +213,8 @@ class TestTokens:
             assert wire.server.call("POST", path, json=body).status_code == 200
             assert error(wire.server.call("POST", path, json=body, token=secret))[2].startswith(text)
 
-    def test_one_that_has_expired_is_told(self, wire: Wire) -> None:
-        query = parse_query(b"{}", async_query=False)
+    def test_an_expired_token_has_a_specific_error(self, wire: Wire) -> None:
+        query = QueryRequest()
         page = SnapshotPage(2, "-1:0", "", 1, 0)
         for days_ago, expected in ((2.9, "Table version 2 cannot"), (3.1, EXPIRED.format("page"))):
             token = tokens_of(wire, days_ago).issue_page(query, page)

@@ -1,4 +1,4 @@
-"""Predicates over HTTP: what clients send prunes, what the reference server gets wrong is right, and nothing hurts."""
+"""Predicates over HTTP: hints of real clients, cases that the reference server gets wrong, and hostile hints."""
 
 import json
 from collections.abc import Iterator
@@ -25,14 +25,14 @@ ID = column("id", "long")
 
 
 def days(directory: Path) -> None:
-    """A file for each of three days, with three ids and a name."""
+    """One file for each of three days, with three ids and a name."""
     rows = [(day, number * 10 + id_, f"name {number}") for number, day in enumerate(DAYS) for id_ in range(3)]
     columns = dict(zip(("day", "id", "name"), map(list, zip(*rows, strict=True)), strict=True))
     write_deltalake(directory, pa.table(columns), partition_by=["day"])
 
 
 def bounds(directory: Path) -> None:
-    """Files by what their statistics say of the column `id`; many say nothing."""
+    """Files with different statistics for the column `id`; many have none."""
     table = HandmadeTable(directory)
     known = {
         "five_to_ten": stats(5, 10, nulls=0),
@@ -71,7 +71,7 @@ def hinted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
 
 
 def listed(wire: Wire, table: str, capabilities: str | None = None, **body: Any) -> list[str]:
-    """The listed files, each by its name, or by its day."""
+    """The names or the days of the listed files."""
     if not isinstance(body.get("jsonPredicateHints", ""), str):
         body["jsonPredicateHints"] = json.dumps(body["jsonPredicateHints"])
     return sorted(map(_name, lines(wire.query(table, capabilities, **body))[2:]))
@@ -100,7 +100,7 @@ def _name(line: dict[str, Any]) -> str:
         ("day = '2024-01-05' AND riddle(name) = 1", [5]),
     ],
 )
-def test_what_clients_send_in_sql_prunes(hinted: Wire, hint: str, kept: list[int], capabilities: str | None) -> None:
+def test_sql_hints_of_real_clients_prune(hinted: Wire, hint: str, kept: list[int], capabilities: str | None) -> None:
     assert listed(hinted, "days", capabilities, predicateHints=[hint]) == [f"2024-01-0{day}" for day in kept]
 
 
@@ -114,11 +114,11 @@ def test_what_clients_send_in_sql_prunes(hinted: Wire, hint: str, kept: list[int
         (op("or", compare("name", "equal", "name 2", "string"), compare("id", "lessThan", "1", "long")), [1, 5]),
     ],
 )
-def test_what_clients_send_in_json_prunes(hinted: Wire, hint: Any, kept: list[int], capabilities: str | None) -> None:
+def test_json_hints_of_real_clients_prune(hinted: Wire, hint: Any, kept: list[int], capabilities: str | None) -> None:
     assert listed(hinted, "days", capabilities, jsonPredicateHints=hint) == [f"2024-01-0{day}" for day in kept]
 
 
-def test_hints_of_both_languages_hold_together(hinted: Wire) -> None:
+def test_sql_and_json_hints_are_joined_by_and(hinted: Wire) -> None:
     hint = compare("day", "greaterThan", "2024-01-01", "date")
     assert listed(hinted, "days", predicateHints=["id < 12"], jsonPredicateHints=hint) == ["2024-01-02"]
 
@@ -137,19 +137,19 @@ def test_hints_of_both_languages_hold_together(hinted: Wire) -> None:
         ),
     ],
 )
-def test_what_the_reference_server_gets_wrong_is_right(
+def test_cases_that_the_reference_server_gets_wrong_are_correct(
     hinted: Wire, hint: Any, left_out: set[str], capabilities: str | None
 ) -> None:
     everything = set(listed(hinted, "bounds", capabilities))
     assert everything - set(listed(hinted, "bounds", capabilities, jsonPredicateHints=hint)) == left_out
 
 
-def test_a_hint_on_a_table_with_deletion_vectors_prunes(hinted: Wire) -> None:
+def test_hints_prune_a_table_with_deletion_vectors(hinted: Wire) -> None:
     assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 5"]) == ["b"]
 
 
-def test_a_limit_counts_only_rows_that_surely_match(hinted: Wire) -> None:
-    """Four rows of each file are not deleted, and of `a` some have an id below 3."""
+def test_a_limit_counts_only_rows_that_certainly_match(hinted: Wire) -> None:
+    """Each file has four rows that are not deleted. In `a`, some of them have an id below 3."""
     assert listed(hinted, "vectors", DELTA, limitHint=4) == ["a"]
     assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 3"], limitHint=1) == ["a", "b"]
     assert listed(hinted, "vectors", DELTA, predicateHints=["id >= 0"], limitHint=5) == ["a", "b"]
@@ -182,7 +182,7 @@ DEEP = '{"op":"not","children":[' * 1000 + "]}" * 1000
         pytest.param({"predicateHints": None, "jsonPredicateHints": None}, id="null"),
     ],
 )
-def test_a_hint_of_no_use_or_made_to_hurt_filters_nothing(hinted: Wire, body: dict[str, Any]) -> None:
+def test_an_unusable_or_hostile_hint_skips_nothing(hinted: Wire, body: dict[str, Any]) -> None:
     assert len(listed(hinted, "days", **body)) == len(DAYS)
 
 
@@ -201,10 +201,10 @@ def test_a_hint_of_no_use_or_made_to_hurt_filters_nothing(hinted: Wire, body: di
     ],
     ids=str,
 )
-def test_a_hint_of_the_wrong_type_is_refused(hinted: Wire, body: dict[str, Any]) -> None:
+def test_a_hint_of_the_wrong_type_is_rejected(hinted: Wire, body: dict[str, Any]) -> None:
     status, code, _ = error(hinted.query("days", **body))
     assert (status, code) == (400, "MALFORMED_REQUEST")
 
 
-def test_a_negative_limit_is_refused(hinted: Wire) -> None:
+def test_a_negative_limit_is_rejected(hinted: Wire) -> None:
     assert error(hinted.query("days", limitHint=-1))[:2] == (400, "INVALID_PARAMETER_VALUE")

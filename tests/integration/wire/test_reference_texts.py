@@ -1,6 +1,6 @@
-"""The texts of errors that the reference server's own tests, and those of clients, look for.
+"""Error texts that the tests of the reference server and of clients assert.
 
-Each is what such a test asserts a part of. The order within a route is that in which the reference server checks.
+Within a route, the cases are in the order of the reference server's checks.
 """
 
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def check(response: requests.Response, code: str, text: str, status: int = 400) 
 
 class TestDiscovery:
     @pytest.mark.parametrize("token", [None, "", "slc_wrong"])
-    def test_a_wrong_token_and_none_are_a_401(self, wire: Wire, token: str | None) -> None:
+    def test_a_wrong_or_missing_token_is_a_401(self, wire: Wire, token: str | None) -> None:
         assert wire.server.call("GET", "/shares", token=token or None).status_code == 401
 
     @pytest.mark.parametrize(
@@ -43,14 +43,14 @@ class TestDiscovery:
             ("/shares/modern/schemas/Nowhere/tables", "schema 'Nowhere' not found"),
         ],
     )
-    def test_what_is_not_there_is_named_as_it_was_asked_for(self, wire: Wire, path: str, text: str) -> None:
+    def test_a_missing_entry_is_named_as_requested(self, wire: Wire, path: str, text: str) -> None:
         check(wire.server.call("GET", path), ABSENT, text, status=404)
 
     @pytest.mark.parametrize("names", ["x/y/z", "modern/y/z", "modern/tables/z"])
     @pytest.mark.parametrize(
         ("method", "route"), [("GET", "version"), ("GET", "metadata"), ("POST", "query"), ("GET", "changes")]
     )
-    def test_a_table_that_is_not_there_does_not_show_whether_its_share_is(
+    def test_the_error_for_a_missing_table_does_not_reveal_whether_its_share_exists(
         self, wire: Wire, names: str, method: str, route: str
     ) -> None:
         share, schema, table = names.split("/")
@@ -90,7 +90,7 @@ class TestVersion:
     def test_timestamps(self, wire: Wire, table: str, timestamp: str, code: str, text: str) -> None:
         check(wire.call("GET", table, "version", params={"startingTimestamp": timestamp}), code, text)
 
-    def test_a_broken_log_is_a_4xx_where_the_reference_server_has_a_500(self, wire: Wire) -> None:
+    def test_a_damaged_log_is_a_4xx_instead_of_the_reference_servers_500(self, wire: Wire) -> None:
         for table in ("incomplete", "nothing"):
             assert error(wire.call("GET", table, "version"))[0] == 400
 
@@ -130,14 +130,14 @@ class TestMetadata:
 
 class TestFileIdHash:
     @pytest.mark.parametrize("value", ["sha1", "", "parquet,delta"])
-    def test_a_hash_that_is_none_is_refused_on_each_route(self, wire: Wire, value: str) -> None:
+    def test_an_invalid_hash_is_rejected_on_each_route(self, wire: Wire, value: str) -> None:
         text, headers = FILE_ID_HASH.format(value), {"fileidhash": value}
         check(wire.call("GET", "feed", "metadata", headers=headers), INVALID, text)
         check(wire.call("POST", "feed", "query", headers=headers, json={}), INVALID, text)
         asked = {"startingVersion": 0}
         check(wire.call("GET", "feed", "changes", headers=headers, params=asked), INVALID, text)
 
-    def test_its_place_among_the_checks(self, wire: Wire) -> None:
+    def test_the_hash_is_checked_in_the_order_of_the_reference_server(self, wire: Wire) -> None:
         headers = {"fileidhash": "x"}
         check(wire.call("GET", "private", "metadata", headers=headers, params={"version": 0}), INVALID, NO_HISTORY)
         check(wire.call("GET", "private", "changes", headers=headers), INVALID, "cdf is not enabled on table")
@@ -160,7 +160,7 @@ class TestQuery:
             (b'{"maxFiles": 3000000000}', "Not an int32 value"),
         ],
     )
-    def test_bodies_that_are_none(self, wire: Wire, body: bytes, text: str) -> None:
+    def test_invalid_bodies(self, wire: Wire, body: bytes, text: str) -> None:
         response = wire.call("POST", "feed", "query", data=body, headers={"Content-Type": "application/json"})
         check(response, MALFORMED, text)
 
@@ -218,33 +218,33 @@ class TestQuery:
     def test_texts(self, wire: Wire, table: str, body: dict[str, Any], text: str) -> None:
         check(wire.query(table, **body), INVALID, text)
 
-    def test_an_asynchronous_query_needs_a_key(self, wire: Wire) -> None:
+    def test_an_asynchronous_query_requires_an_idempotency_key(self, wire: Wire) -> None:
         text = "idempotency_key is required for async query."
         check(wire.query("feed", "responseformat=parquet;asyncquery=true"), INVALID, text)
 
-    def test_a_moment_before_the_shared_history_is_refused_once_its_version_is_known(self, wire: Wire) -> None:
+    def test_a_timestamp_before_the_shared_history_is_rejected(self, wire: Wire) -> None:
         history = lines(wire.query("feed", startingVersion=1, endingVersion=1))
         committed_at = next(line["add"]["timestamp"] for line in history if "add" in line)
         moment = datetime.fromtimestamp(committed_at / 1000, UTC).isoformat()
         check(wire.query("late", timestamp=moment), INVALID, "You can only query table data since version 2.")
 
-    def test_an_end_without_a_beginning_counts_for_nothing(self, wire: Wire) -> None:
+    def test_an_ending_version_without_a_starting_version_is_ignored(self, wire: Wire) -> None:
         assert len(lines(wire.query("feed", endingVersion=99))) == len(lines(wire.query("feed")))
 
     @pytest.mark.parametrize("capabilities", [None, DELTA])
-    def test_a_protocol_that_became_too_new_within_the_range(self, wire: Wire, capabilities: str | None) -> None:
+    def test_a_protocol_upgrade_within_the_range_is_rejected(self, wire: Wire, capabilities: str | None) -> None:
         assert len(lines(wire.query("too_new", capabilities, startingVersion=0, endingVersion=0))) == 3
         body = {"startingVersion": 0, "endingVersion": 1}
         check(wire.query("too_new", capabilities, **body), UNSUPPORTED, "Delta protocol version (4,7) is too new")
         check(wire.query("too_new", capabilities), UNSUPPORTED, "Delta protocol version (4,7) is too new")
 
-    def test_what_the_table_needs_and_the_client_does_not_name(self, wire: Wire) -> None:
+    def test_the_error_names_features_that_the_client_does_not_announce(self, wire: Wire) -> None:
         for table in ("vectors", "mapped"):
             for capabilities in (None, "responseformat=delta", "responseformat=delta,parquet"):
                 check(wire.query(table, capabilities), UNSUPPORTED, "Unsupported Delta Table Properties")
         check(wire.query("leftover_vectors", version=0), UNSUPPORTED, "Deletion Vector property disabled")
 
-    def test_files_that_are_missing(self, wire: Wire) -> None:
+    def test_missing_files(self, wire: Wire) -> None:
         check(wire.query("nothing"), ABSENT, "table files missing")
 
 
@@ -315,10 +315,10 @@ class TestChanges:
     ) -> None:
         check(wire.changes(table, capabilities, **parameters), INVALID, text)
 
-    def test_the_feed_before_it_was_switched_off_is_there(self, wire: Wire) -> None:
+    def test_the_feed_before_it_was_disabled_is_available(self, wire: Wire) -> None:
         assert len(lines(wire.changes("switched_off", startingVersion=0, endingVersion=3))) == 2 + 4
 
-    def test_a_log_that_was_cleaned_up(self, wire: Wire) -> None:
+    def test_a_cleaned_up_log(self, wire: Wire) -> None:
         text = "Cannot load table version 1 as the transaction log has been truncated"
         check(wire.changes("cleaned_up", startingVersion=1), MALFORMED, text)
         check(wire.query("cleaned_up", startingVersion=1), MALFORMED, text)

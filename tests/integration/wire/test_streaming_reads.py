@@ -1,4 +1,4 @@
-"""What a stream reads by `startingVersion`: the lines that Spark's source needs, over HTTP."""
+"""Streaming reads with `startingVersion` over HTTP: the lines that Spark's streaming source needs."""
 
 import json
 from io import BytesIO
@@ -11,7 +11,7 @@ from tests.integration.wire.conftest import DELTA, Wire, error, lines
 
 
 def kinds(response: requests.Response) -> list[tuple[str, int | None]]:
-    """Of each line, its kind and its version; in delta format a file's kind is that of its action."""
+    """The kind and the version of each line. In delta format, the kind of a file is that of its action."""
     found = []
     for line in lines(response):
         kind, content = next(iter(line.items()))
@@ -30,22 +30,24 @@ class TestBothFormats:
             ("metaData", 1), ("add", 1), ("add", 2), ("add", 3), ("metaData", 4), ("add", 5)
         ]  # fmt: skip
 
-    def test_what_an_update_wrote_for_the_change_feed_is_left_out(self, wire: Wire, capabilities: str | None) -> None:
+    def test_change_data_files_are_left_out(self, wire: Wire, capabilities: str | None) -> None:
         found = kinds(wire.query("feed", capabilities, startingVersion=1, endingVersion=1))[2:]
         assert sorted(found) == [("add", 1), ("remove", 1)]
 
-    def test_what_only_moved_rows_is_left_out(self, wire: Wire, capabilities: str | None) -> None:
+    def test_commits_that_only_move_rows_are_left_out(self, wire: Wire, capabilities: str | None) -> None:
         assert kinds(wire.query("feed", capabilities, startingVersion=4))[2:] == []
 
-    def test_without_an_end_it_goes_to_the_latest_version(self, wire: Wire, capabilities: str | None) -> None:
+    def test_without_an_ending_version_a_stream_reads_to_the_latest_version(
+        self, wire: Wire, capabilities: str | None
+    ) -> None:
         assert kinds(wire.query("switched_off", capabilities, startingVersion=5))[1:] == [("metaData", 5), ("add", 5)]
 
-    def test_hints_and_limits_count_for_nothing(self, wire: Wire, capabilities: str | None) -> None:
+    def test_hints_and_limits_are_ignored(self, wire: Wire, capabilities: str | None) -> None:
         hints = {"predicateHints": ["id = 1"], "jsonPredicateHints": "{}", "limitHint": 1}
         plain = kinds(wire.query("switched_off", capabilities, startingVersion=0))
         assert kinds(wire.query("switched_off", capabilities, startingVersion=0, **hints)) == plain
 
-    def test_an_end_is_told_to_those_who_ask_for_it(self, wire: Wire, capabilities: str | None) -> None:
+    def test_an_end_stream_action_is_sent_on_request(self, wire: Wire, capabilities: str | None) -> None:
         asked = f"{capabilities or 'responseformat=parquet'};includeendstreamaction=true"
         response = wire.query("feed", asked, startingVersion=4)
         assert lines(response)[-1] == {"endStreamAction": {}}
@@ -54,10 +56,10 @@ class TestBothFormats:
         assert "endStreamAction" not in lines(wire.query("feed", capabilities, startingVersion=0))[-1]
 
 
-def test_the_files_of_a_stream_open_and_are_what_their_lines_say(wire: Wire) -> None:
+def test_the_files_of_a_stream_open_and_match_their_lines(wire: Wire) -> None:
     (line,) = lines(wire.query("vectors", startingVersion=3))[2:]
     added = line["add"]
-    content = requests.get(added["url"], timeout=10).content
+    content = requests.get(added["url"], timeout=60).content
     assert len(content) == added["size"]
     assert pq.read_table(BytesIO(content))["id"].to_pylist() == [*range(10, 15)]
     assert json.loads(added["stats"]) == {"numRecords": 5}
@@ -66,15 +68,15 @@ def test_the_files_of_a_stream_open_and_are_what_their_lines_say(wire: Wire) -> 
     }  # fmt: skip
 
 
-def test_a_removed_file_is_said_to_have_been_no_more_than_it_was(wire: Wire) -> None:
+def test_a_removed_file_has_no_statistics_and_its_url_opens(wire: Wire) -> None:
     response = wire.query("feed", startingVersion=1, endingVersion=1)
     (removed,) = (line["remove"] for line in lines(response) if "remove" in line)
     assert removed.keys() == {"url", "id", "partitionValues", "size", "expirationTimestamp", "version", "timestamp"}
-    assert len(requests.get(removed["url"], timeout=10).content) == removed["size"]
+    assert len(requests.get(removed["url"], timeout=60).content) == removed["size"]
 
 
 class TestDeletionVectorsAndMappedColumns:
-    def test_a_delete_is_the_file_with_one_vector_for_the_file_with_another(self, wire: Wire) -> None:
+    def test_a_delete_replaces_a_file_by_the_same_file_with_another_vector(self, wire: Wire) -> None:
         files = [line["file"] for line in lines(wire.query("vectors", DELTA, startingVersion=2, endingVersion=2))[2:]]
         vectors = [next(iter(file["deltaSingleAction"].values()))["deletionVector"] for file in files]
         assert [vector["cardinality"] for vector in vectors] == [2, 3]
@@ -82,14 +84,14 @@ class TestDeletionVectorsAndMappedColumns:
         assert len({file["id"] for file in files}) == 1
         assert len({file["deletionVectorFileId"] for file in files}) == 2
 
-    def test_one_protocol_covers_the_range_unless_its_history_is_asked_for(self, wire: Wire) -> None:
+    def test_one_protocol_covers_the_range_unless_history_is_requested(self, wire: Wire) -> None:
         first = lines(wire.query("upgraded", DELTA, startingVersion=0))[0]["protocol"]
         assert first["deltaProtocol"]["readerFeatures"] == ["columnMapping"]
         asked = wire.query("upgraded", DELTA, startingVersion=0, includeHistoricalProtocol=True)
         assert [found for found in kinds(asked) if found[0] == "protocol"] == [("protocol", 0), ("protocol", 2)]
         assert lines(asked)[0]["protocol"]["deltaProtocol"] == {"minReaderVersion": 1, "minWriterVersion": 4}
 
-    def test_a_plain_stream_stops_where_files_are_no_longer_plain(self, wire: Wire) -> None:
+    def test_a_stream_in_parquet_format_fails_at_the_first_file_that_is_not_plain(self, wire: Wire) -> None:
         plain = kinds(wire.query("upgraded", startingVersion=0, endingVersion=1))
         assert plain[2:] == [("add", 0), ("add", 1)]
         for body in ({"startingVersion": 0}, {"startingVersion": 3}):

@@ -7,14 +7,15 @@ from typing import Any
 import botocore.session
 from botocore.config import Config
 
-from core.index import build as chunks
-from core.index.builds import LostRaceError
-from core.index.items import table_of
-from core.index.store import Head, IndexStore
-from core.index.writer import IndexWriter
+from core.index.layout.head import Head
+from core.index.layout.items import table_of
+from core.index.read.store import IndexStore
+from core.index.write import packing as chunks
+from core.index.write.build import LostRaceError
+from core.index.write.writer import IndexWriter
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader
-from pipeline.small import IndexTable, build_later, build_small, older_index
+from pipeline.local_build import IndexTable, build_later, build_small, older_index
 from pipeline.storage import TableObjects
 
 LOST = "lost"

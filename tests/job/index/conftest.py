@@ -1,13 +1,13 @@
 import pytest
 
 from cli.embedded.ministack import EmbeddedAws
-from core.index import build
+from core.index.write import packing
 from tests.job.index.builder import CONTENT_BYTES
 from tests.job.index.embedded import EmbeddedIndex
 
 
 @pytest.fixture
-def world(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedIndex:
+def env(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedIndex:
     """Of ten chunks."""
-    monkeypatch.setattr(build, "CONTENT_BYTES", CONTENT_BYTES)
+    monkeypatch.setattr(packing, "CONTENT_BYTES", CONTENT_BYTES)
     return EmbeddedIndex(aws)

@@ -9,15 +9,15 @@ import botocore.session
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.index.items import table_of
-from core.index.reader import TableIndexes
-from core.index.store import IndexStore
-from core.index.writer import IndexWriter
+from core.index.layout.items import table_of
+from core.index.read.indexes import StoredIndexes
+from core.index.read.store import IndexStore
+from core.index.write.writer import IndexWriter
 from pipeline.connection import CONFIG
-from pipeline.small import IndexTable
+from pipeline.local_build import IndexTable
 from pipeline.storage import TableObjects
 from tests.unit.delta.builder import PROTOCOL, Action, TableInS3, metadata, remove
-from tests.unit.index.world import files, schema_of
+from tests.unit.index.indexed_table import files, schema_of
 
 
 def dynamodb_client(aws: EmbeddedAws, endpoint_url: str | None = None) -> Any:
@@ -66,7 +66,7 @@ class EmbeddedIndex:
 
     def snapshot(self, endpoint_url: str | None = None) -> Snapshot:
         """As a new process reads it."""
-        index = TableIndexes(self.indexes(endpoint_url).store)
+        index = StoredIndexes(self.indexes(endpoint_url).store)
         return DeltaTables(index=index).snapshot(self.lake.storage())
 
     def check_read(self) -> None:
@@ -76,8 +76,8 @@ class EmbeddedIndex:
     def check_indexed(self) -> None:
         """That the index is of the latest version, and says what the log says."""
         snapshot = self.snapshot()
-        assert snapshot.origin.startswith(f"{self.version}:index-")
-        assert snapshot.head == DeltaTables().snapshot(self.lake.storage()).head
+        assert snapshot.checkpoint_id.startswith(f"{self.version}:index-")
+        assert snapshot.summary == DeltaTables().snapshot(self.lake.storage()).summary
         assert paths(snapshot) == self.live
 
     def items(self) -> Iterator[tuple[str, str]]:

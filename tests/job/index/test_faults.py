@@ -16,19 +16,19 @@ def proxy(aws: EmbeddedAws, request: pytest.FixtureRequest) -> Iterator[FaultPro
         yield running
 
 
-def test_builds_finish_and_what_they_wrote_is_right(world: EmbeddedIndex, proxy: FaultProxy) -> None:
-    indexes = world.indexes(proxy.url)
+def test_builds_finish_and_what_they_wrote_is_right(env: EmbeddedIndex, proxy: FaultProxy) -> None:
+    indexes = env.indexes(proxy.url)
     for _ in range(3):
-        head = build(indexes, world.opened)
+        head = build(indexes, env.opened)
         assert head is not None
-        assert (head.version, head.files) == (world.version, len(world.live))
-        world.check_indexed()
-        world.commit()
+        assert (head.version, head.files) == (env.version, len(env.live))
+        env.check_indexed()
+        env.commit()
     assert len(proxy.outcomes) > len(FAULTS) // 2  # kinds of faults
 
 
-def test_a_reader_answers_from_the_index_or_from_the_log(world: EmbeddedIndex, proxy: FaultProxy) -> None:
-    build(world.indexes(), world.opened)
-    world.commit()
+def test_a_reader_answers_from_the_index_or_from_the_log(env: EmbeddedIndex, proxy: FaultProxy) -> None:
+    build(env.indexes(), env.opened)
+    env.commit()
     for _ in range(3):
-        assert paths(world.snapshot(proxy.url)) == world.live
+        assert paths(env.snapshot(proxy.url)) == env.live

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta.log.files import whole_log
+from core.delta.log.listing import whole_log
 from core.delta.reader import read_snapshot
 from core.delta.tables import DeltaTables
-from core.index.builds import GRACE_SECONDS, Build
-from core.index.reader import TableIndexes
-from core.index.update import build_all
-from pipeline.small import indexed
+from core.index.read.indexes import StoredIndexes
+from core.index.write.build import Build
+from core.index.write.cleanup import GRACE_SECONDS
+from core.index.write.full_build import build_full
+from pipeline.local_build import indexed
 from tests.job.index.builder import LOST, build
 from tests.job.index.embedded import EmbeddedIndex, paths
 
@@ -28,9 +29,9 @@ ROUNDS = 4
 
 
 @contextlib.contextmanager
-def builder(aws: EmbeddedAws, world: EmbeddedIndex) -> Iterator["subprocess.Popen[str]"]:
-    location = world.lake.location
-    arguments = [location.bucket, location.prefix, world.index_table, json.dumps(aws.client_arguments())]
+def builder(aws: EmbeddedAws, env: EmbeddedIndex) -> Iterator["subprocess.Popen[str]"]:
+    location = env.lake.location
+    arguments = [location.bucket, location.prefix, env.index_table, json.dumps(aws.client_arguments())]
     command = [sys.executable, "-m", "tests.job.index.builder", *arguments]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
@@ -46,23 +47,23 @@ def told(process: "subprocess.Popen[str]") -> Iterator[str]:
         yield line.strip()
 
 
-def build_all_after_the_grace_time(world: EmbeddedIndex, number: int) -> str:
+def build_all_after_the_grace_time(env: EmbeddedIndex, number: int) -> str:
     """When nobody reads any more what is there now. Returns the build's name."""
-    log = whole_log(*world.opened)
-    replayed = read_snapshot(*world.opened, log.segment(log.version))
-    writer, at = world.indexes().writer, time.time() + number * 2 * GRACE_SECONDS
-    live = writer.head(world.table)
+    log = whole_log(*env.opened)
+    replayed = read_snapshot(*env.opened, log.segment(log.version))
+    writer, at = env.indexes().writer, time.time() + number * 2 * GRACE_SECONDS
+    live = writer.head(env.table)
     files = [(add, None) for add in replayed.snapshot.adds()]
-    build = Build(writer, world.table, now=lambda: at).begin()
-    return build_all(build, indexed(replayed), files, live.build if live else None).build
+    build = Build(writer, env.table, now=lambda: at).begin()
+    return build_full(build, indexed(replayed), files, live.build if live else None).build
 
 
-def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, world: EmbeddedIndex) -> None:
+def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
     chance = random.Random(11)
     killed = 0
     while killed < KILLS:
-        world.commit()
-        with builder(aws, world) as process:
+        env.commit()
+        with builder(aws, env) as process:
             left = chance.randrange(1, 22)
             for _ in told(process):
                 left -= 1
@@ -70,54 +71,54 @@ def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, world: EmbeddedInd
                     process.kill()
                     killed += 1
                     break
-        world.check_read()
+        env.check_read()
         if chance.random() < 0.2:
-            build(world.indexes(), world.opened)
-            world.check_indexed()
-    build(world.indexes(), world.opened)
-    world.check_indexed()
-    assert len(world.builds()) > 5
-    build_all_after_the_grace_time(world, 1)
-    live = build_all_after_the_grace_time(world, 2)
-    world.check_indexed()
-    before = {build for build in world.builds() if build != live}
+            build(env.indexes(), env.opened)
+            env.check_indexed()
+    build(env.indexes(), env.opened)
+    env.check_indexed()
+    assert len(env.builds()) > 5
+    build_all_after_the_grace_time(env, 1)
+    live = build_all_after_the_grace_time(env, 2)
+    env.check_indexed()
+    before = {build for build in env.builds() if build != live}
     assert len(before) == 1  # within its time
-    begun = {sk for pk, sk in world.items() if pk == world.table}
+    begun = {sk for pk, sk in env.items() if pk == env.table}
     assert begun == {"HEAD", f"B{live}", *(f"B{build}" for build in before)}
 
 
 def test_of_builds_at_once_one_wins_and_readers_see_one_index_or_the_other(
-    aws: EmbeddedAws, world: EmbeddedIndex
+    aws: EmbeddedAws, env: EmbeddedIndex
 ) -> None:
     ticks = iter(range(0, 10**9, 20))  # the head is looked at anew each time
-    reader = DeltaTables(index=TableIndexes(world.indexes().store, now=lambda: float(next(ticks))))
+    reader = DeltaTables(index=StoredIndexes(env.indexes().store, now=lambda: float(next(ticks))))
     lost = 0
     for _ in range(ROUNDS):
-        world.commit()
-        with builder(aws, world) as one, builder(aws, world) as other:
+        env.commit()
+        with builder(aws, env) as one, builder(aws, env) as other:
             for process in (one, other):
                 for line in told(process):
-                    assert paths(reader.snapshot(world.lake.storage())) == world.live
+                    assert paths(reader.snapshot(env.lake.storage())) == env.live
                     lost += line == LOST
-            assert [process.wait(30) for process in (one, other)] == [0, 0]
-        world.check_indexed()
-        assert paths(reader.snapshot(world.lake.storage())) == world.live
+            assert [process.wait(60) for process in (one, other)] == [0, 0]
+        env.check_indexed()
+        assert paths(reader.snapshot(env.lake.storage())) == env.live
     assert lost <= ROUNDS  # never both
 
 
 @pytest.mark.parametrize("anew", [False, True], ids=["going on", "all"])
 def test_a_run_after_a_kill_gives_the_same_as_one_that_was_never_killed(
-    aws: EmbeddedAws, world: EmbeddedIndex, anew: bool
+    aws: EmbeddedAws, env: EmbeddedIndex, anew: bool
 ) -> None:
     if not anew:
-        build(world.indexes(), world.opened)
-        world.commit()
-    with builder(aws, world) as process:
+        build(env.indexes(), env.opened)
+        env.commit()
+    with builder(aws, env) as process:
         for number, operation in enumerate(told(process)):
             if number > 2 and operation == "BatchWriteItem":
                 process.kill()
                 break
-    head = build(world.indexes(), world.opened)
+    head = build(env.indexes(), env.opened)
     assert head is not None
-    assert (head.version, head.files) == (world.version, len(world.live))
-    world.check_indexed()
+    assert (head.version, head.files) == (env.version, len(env.live))
+    env.check_indexed()

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cli.embedded.ministack import ACCOUNT_ID, EmbeddedAws
-from pipeline.session import local_session
+from pipeline.spark.session import local_session
 from pipeline.storage import _storage
 from tests.integration.iam import allow, create_user
 

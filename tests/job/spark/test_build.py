@@ -10,20 +10,20 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cli.embedded.ministack import EmbeddedAws
-from core.api.query import QueryRequest
+from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
-from core.index.items import table_of
-from core.index.reader import TableIndexes
-from core.index.root import Root
-from core.index.store import IndexStore
-from core.index.writer import IndexWriter
+from core.index.layout.items import table_of
+from core.index.layout.root import Root
+from core.index.read.indexes import StoredIndexes
+from core.index.read.store import IndexStore
+from core.index.write.writer import IndexWriter
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline import small
+from pipeline import local_build
 from pipeline.connection import dynamodb
 from pipeline.indexing import Indexer
-from pipeline.small import IndexTable
+from pipeline.local_build import IndexTable
 from tests.integration.iam import allow, create_role
 from tests.job.spark.conftest import INDEX_TABLE, JobUser
 from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove, vector
@@ -74,7 +74,7 @@ def shared(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> Table:
 
 @pytest.fixture
 def indexer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Indexer:
-    monkeypatch.setattr(small, "SMALL_LOG_BYTES", 0)  # however small it is, Spark builds it
+    monkeypatch.setattr(local_build, "SMALL_LOG_BYTES", 0)  # however small it is, Spark builds it
     dynamodb.cache_clear()
     return Indexer(
         IndexTable(IndexStore(dynamodb(), INDEX_TABLE), IndexWriter(dynamodb(), INDEX_TABLE)), spark=lambda: spark
@@ -84,7 +84,7 @@ def indexer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Indexer:
 def indexed(aws: EmbeddedAws) -> tuple[DeltaTables, IndexStore]:
     store = IndexStore(boto3.client("dynamodb", **aws.client_arguments()), INDEX_TABLE)
     ticks = itertools.count(0, 60)
-    return DeltaTables(index=TableIndexes(store, now=lambda: float(next(ticks)))), store
+    return DeltaTables(index=StoredIndexes(store, now=lambda: float(next(ticks)))), store
 
 
 def test_an_index_by_spark_gives_the_answers_of_the_log(

@@ -25,15 +25,15 @@ KILLS = int(os.environ.get("SLUICE_KILLS", "4"))
 
 
 @pytest.fixture
-def world(aws: EmbeddedAws) -> EmbeddedIndex:
+def env(aws: EmbeddedAws) -> EmbeddedIndex:
     return EmbeddedIndex(aws, FILES)
 
 
 @contextlib.contextmanager
-def job(aws: EmbeddedAws, world: EmbeddedIndex, dynamodb_url: str) -> Iterator["subprocess.Popen[str]"]:
+def job(aws: EmbeddedAws, env: EmbeddedIndex, dynamodb_url: str) -> Iterator["subprocess.Popen[str]"]:
     """In a session of its own, so that its Java ends with it."""
     arguments = aws.client_arguments()
-    bucket = f"arn:aws:s3:::{world.lake.location.bucket}"
+    bucket = f"arn:aws:s3:::{env.lake.location.bucket}"
     role_arn = create_role(
         aws,
         f"table-{uuid.uuid4().hex[:8]}",
@@ -50,7 +50,7 @@ def job(aws: EmbeddedAws, world: EmbeddedIndex, dynamodb_url: str) -> Iterator["
         "AWS_ACCESS_KEY_ID": arguments["aws_access_key_id"],
         "AWS_SECRET_ACCESS_KEY": arguments["aws_secret_access_key"],
     }
-    command = [sys.executable, "-m", "tests.job.spark.builder", world.lake.location.uri, aws.region, world.index_table]
+    command = [sys.executable, "-m", "tests.job.spark.builder", env.lake.location.uri, aws.region, env.index_table]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -72,40 +72,40 @@ def what_it_did(process: "subprocess.Popen[str]") -> str:
     return output.split()[-1]
 
 
-def test_a_job_may_be_killed_at_any_point(aws: EmbeddedAws, world: EmbeddedIndex) -> None:
+def test_a_job_may_be_killed_at_any_point(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
     chance = random.Random(5)
     with fault_proxy(aws.port, share=0, seed=0) as proxy:
-        with job(aws, world, proxy.url) as process:
+        with job(aws, env, proxy.url) as process:
             assert what_it_did(process) == "built"
-        world.check_indexed()
+        env.check_indexed()
         requests = proxy.outcomes.total()
         for _ in range(KILLS):
-            world.commit()
-            with job(aws, world, proxy.url) as process:
+            env.commit()
+            with job(aws, env, proxy.url) as process:
                 at = proxy.outcomes.total() + chance.randint(1, requests)
                 proxy.on_request = lambda number, at=at, process=process: kill(process) if number == at else None
                 process.wait(240)
                 assert process.returncode == -signal.SIGKILL
-            world.check_read()
+            env.check_read()
             if chance.random() < 0.2:
-                build(world.indexes(), world.opened)
-                world.check_indexed()
+                build(env.indexes(), env.opened)
+                env.check_indexed()
         proxy.on_request = lambda _: None
-        with job(aws, world, proxy.url) as process:
+        with job(aws, env, proxy.url) as process:
             assert what_it_did(process) == "built"
-    world.check_indexed()
+    env.check_indexed()
 
 
-def test_of_jobs_at_once_one_wins(aws: EmbeddedAws, world: EmbeddedIndex) -> None:
-    with job(aws, world, aws.endpoint_url) as one, job(aws, world, aws.endpoint_url) as other:
+def test_of_jobs_at_once_one_wins(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
+    with job(aws, env, aws.endpoint_url) as one, job(aws, env, aws.endpoint_url) as other:
         while one.poll() is None or other.poll() is None:
-            world.check_read()
+            env.check_read()
         assert {what_it_did(one), what_it_did(other)} in ({"built", "lost"}, {"built"})
-    world.check_indexed()
+    env.check_indexed()
 
 
-def test_a_job_finishes_though_half_of_its_requests_to_dynamodb_fail(aws: EmbeddedAws, world: EmbeddedIndex) -> None:
-    with fault_proxy(aws.port, share=1 / 2, seed=23) as proxy, job(aws, world, proxy.url) as process:
+def test_a_job_finishes_though_half_of_its_requests_to_dynamodb_fail(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
+    with fault_proxy(aws.port, share=1 / 2, seed=23) as proxy, job(aws, env, proxy.url) as process:
         assert what_it_did(process) == "built"
-    world.check_indexed()
+    env.check_indexed()
     assert len(set(proxy.outcomes) - {PASSED}) > len(FAULTS) // 2  # kinds of faults

@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 from core.delta.tables import DeltaTables
 from core.errors import SharingError
 from core.pruning.schema import Schema
-from pipeline import replay
 from pipeline.footers import Footers
 from pipeline.log.rows import FILE
-from pipeline.replay import Replayed, replayed
+from pipeline.spark import replay
+from pipeline.spark.replay import Replayed, replayed
 from pipeline.storage import TableStorage
 from tests.property.delta_history import STEPS, History, Step
 from tests.unit.delta.builder import (
@@ -51,7 +51,7 @@ def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStora
     for rows in by_both:
         assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
     for said in ("version", "timestamp", "protocol", "metadata"):
-        assert getattr(log.top, said) == getattr(snapshot, said)
+        assert getattr(log.info, said) == getattr(snapshot, said)
     assert {add.stats for add in snapshot.adds()} <= set(sampled)  # of a few files, all
 
 
@@ -116,7 +116,9 @@ def test_a_table_without_a_checkpoint_is_its_commits(spark: SparkSession, tmp_pa
     check_as_core(spark, table, on_disk(table, tmp_path))
 
 
-@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(steps=st.lists(STEPS, min_size=3, max_size=9))
 def test_any_history_is_replayed_as_core_replays_it(
     spark: SparkSession, tmp_path_factory: pytest.TempPathFactory, steps: list[Step]
@@ -170,7 +172,7 @@ def test_files_without_statistics_get_those_of_their_footers_beside_them(spark: 
     log.write_bytes(commit(*({"add": each["add"] | {"stats": None}} if "add" in each else each for each in actions)))
     table = TableStorage(tmp_path.as_uri())
     with replayed(spark, table) as log:
-        files, metadata = log.files, log.top.metadata
+        files, metadata = log.files, log.info.metadata
         schema = Schema(metadata.schema_string, (), column_mapping=False)
         footers = Footers.of(table, metadata, [schema.find(("id",))], most_files=10)
         completed = files.mapInArrow(footers.complete, f"{files._jdf.schema().toDDL()}, footer_stats STRING")

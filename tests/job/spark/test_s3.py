@@ -6,11 +6,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from cli.embedded.ministack import EmbeddedAws
-from core.delta.log.files import digest_of
+from core.delta.log.segment import digest_of
 from core.delta.tables import DeltaTables
 from core.errors import TableFilesError
 from pipeline.log.rows import FILE
-from pipeline.replay import replayed
+from pipeline.spark.replay import replayed
 from pipeline.storage import TableStorage
 from tests.integration.iam import allow, create_role
 from tests.job.spark.conftest import JobUser
@@ -49,7 +49,7 @@ def test_workers_read_it_as_its_role(spark: SparkSession, table: TableInS3, stor
         joined = [row.asDict(recursive=True) for row in log.files.collect()]
         mapped = [row.asDict(recursive=True) for row in log.mapped(as_they_are, FILE).collect()]
     snapshot = DeltaTables().snapshot(table.storage())
-    assert (log.top.version, digest_of([log.top.segment.tip])) == (4, snapshot.tip)
+    assert (log.info.version, digest_of([log.info.segment.tip])) == (4, snapshot.tip)
     assert in_order(map(add_of, joined)) == in_order(map(add_of, mapped)) == in_order(snapshot.adds())
 
 

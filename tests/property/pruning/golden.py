@@ -1,4 +1,4 @@
-"""The rows of golden tables, file by file, as pyarrow reads them; which of them are deleted, deltalake knows."""
+"""The rows of golden tables per file, read by pyarrow. deltalake tells which rows are deleted."""
 
 import re
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ from tests.property.pruning.known import KnownTable, plain_value
 from tests.property.pruning.predicates import Column, Row
 
 OF_TYPE = {kind.delta_type: kind for kind in KINDS}
-# More take minutes to read and to judge one by one.
+# More rows take minutes to read and evaluate one by one.
 MANY_ROWS = 20_000
 DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
 
@@ -45,7 +45,7 @@ class GoldenColumn(Column):
 
 
 def known_golden(table: GoldenTable) -> KnownTable | None:
-    """None if there is nothing to be asked of it."""
+    """None if no predicate can be drawn for the table."""
     try:
         state = table.log.state(table.log.versions[-1])
     except BrokenLogError:
@@ -109,7 +109,7 @@ def _at(row: Any, path: tuple[str, ...]) -> Any:
 
 
 def _widened(kind: Kind, value: Any) -> Any:
-    """A value of a file whose column was of a narrower type when it was written."""
+    """Converts a value that was written before its column was widened."""
     if kind.name == "timestamp_ntz" and isinstance(value, date) and not isinstance(value, datetime):
         return plain_value(value) * DAY
     return Decimal(value) if kind.name.startswith("decimal") and value is not None else plain_value(value)

@@ -1,7 +1,7 @@
-"""The types of Delta as the property tests know them: values, how the log writes them, and how hints name them.
+"""Delta types for the property tests: their values, and their spellings in the log and in hints.
 
-Independent of the code under test on purpose: values are days, microseconds, `Decimal`s and `Fraction`s, and a literal
-says by itself how Spark compares it with a column. `zone` is the client's distance from UTC in microseconds.
+Deliberately independent of the code under test: values are days, microseconds, `Decimal`s and `Fraction`s, and each
+literal defines how Spark compares it with a column. `utc_offset` is that of the client's time zone, in microseconds.
 """
 
 import math
@@ -24,7 +24,7 @@ def single(number: float) -> float:
 
 
 def order(value: Any) -> Any:
-    """Spark's: NaN is the greatest number, and equals itself."""
+    """A sort key in Spark's order: NaN is the greatest number and equals itself."""
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
     return (0, value)
@@ -32,17 +32,17 @@ def order(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Operand:
-    """A literal beside a column: `key` and `of_column` are compared; each may depend on the client's zone."""
+    """A literal compared with a column, as `of_column` with `key`. Both may depend on the client's time zone."""
 
     text: str
     key: Callable[[int], Any]
-    of_column: Callable[[Any, int], Any] = lambda value, zone: value
+    of_column: Callable[[Any, int], Any] = lambda value, utc_offset: value
     json: tuple[str, str] | None = None
-    """Its value type and value in a JSON hint."""
+    """The value type and the value in a JSON hint."""
     cast: str | None = None
-    """What a SQL hint casts the column to."""
+    """The type that a SQL hint casts the column to."""
     exact: bool = True
-    """Whether it means one value, so that a file of one value is decided by it."""
+    """Whether the literal has exactly one meaning, so that it decides a file with a single value."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,10 +51,10 @@ class Kind:
     delta_type: str
     values: st.SearchStrategy[Any]
     operands: Callable[[Any], list[Operand]]
-    """The ways to write a value as a literal."""
+    """The literals that a value can be written as."""
     partition_texts: Callable[[Any, int], list[str]]
     near: Callable[[Any], list[Any]]
-    """Other values that a writer or a reader might take for this one."""
+    """Other values that a writer or reader might confuse with this one."""
     json_type: str | None = None
 
     def __repr__(self) -> str:
@@ -85,7 +85,7 @@ def integers(name: str, bits: int) -> Kind:
             fixed(f"CAST({value} AS BIGINT)", value),
             Operand(f"{number!r}D", lambda _: number, lambda own, _: float(own), exact=abs(value) < 2**53),
         ]
-        if abs(value) < 2**62:  # of a literal that is no long, Spark says true or false even where the column is null
+        if abs(value) < 2**62:  # beyond a long, Spark folds the comparison to true or false even for null
             forms.append(fixed(f"{value}.5", Fraction(Decimal(f"{value}.5"))))
         return forms
 
@@ -125,7 +125,7 @@ def doubles() -> Kind:
 
 
 def float_text(value: float) -> str:
-    """The shortest that reads as this float: how Spark and deltalake write it."""
+    """The shortest text that parses to this float, as Spark and deltalake write it."""
     if not math.isfinite(value):
         return floating_text(value)
     return next(text for digits in range(1, 18) if single(float(text := f"{value:.{digits}g}")) == value)
@@ -227,9 +227,9 @@ def time_text(microseconds: int, *, digits: int = 6, between: str = "T") -> str:
     return f"{date_text(days)}{between}{clock}" + (f".{fraction:06}"[: digits + 1] if digits else "")
 
 
-def zone_text(zone: int) -> str:
-    minutes = abs(zone) // 60_000_000
-    return f"{'-' if zone < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
+def offset_text(utc_offset: int) -> str:
+    minutes = abs(utc_offset) // 60_000_000
+    return f"{'-' if utc_offset < 0 else '+'}{minutes // 60:02}:{minutes % 60:02}"
 
 
 DAYS = pool(-800_000, -1, 0, 1, 19_000, 19_001, 2_932_896, 2_932_897) | st.integers(-100_000, 3_000_000)
@@ -238,7 +238,7 @@ TIMES = INSTANTS | st.integers(-(10**16), 10**17) | st.integers(1_600_000_000_00
 
 
 def times_near(value: int) -> list[int]:
-    """Of the same millisecond, second or day; and a zone away."""
+    """Times in the same millisecond or day, and one that is a large UTC offset away."""
     return [value - 1, value + 1, value // 1000 * 1000, value + 400, value // DAY * DAY, value + 17 * 3_600_000_000]
 
 
@@ -251,7 +251,12 @@ def dates() -> Kind:
             fixed(quoted(text), value, json=("date", text)),
             fixed(f"CAST('{text}' AS DATE)", value),
             fixed(f"TIMESTAMP_NTZ '{time_text(noon)}'", noon, of_column=lambda own, _: own * DAY),
-            fixed(f"TIMESTAMP '{time_text(noon)}Z'", noon, of_column=lambda own, zone: own * DAY - zone, exact=False),
+            fixed(
+                f"TIMESTAMP '{time_text(noon)}Z'",
+                noon,
+                of_column=lambda own, utc_offset: own * DAY - utc_offset,
+                exact=False,
+            ),
         ]
 
     return Kind(
@@ -265,18 +270,18 @@ def timestamps() -> Kind:
         eastern = f"{time_text(value + 19_800_000_000, between=' ')}+05:30"
         day = value // DAY
         naive = time_text(value, between=" ")
-        local_day = lambda own, zone: (own + zone) // DAY  # noqa: E731
+        local_day = lambda own, utc_offset: (own + utc_offset) // DAY  # noqa: E731
         return [
             fixed(quoted(zoned), value, json=("timestamp", zoned)),
             fixed(f"TIMESTAMP '{eastern}'", value, json=("timestamp", eastern.replace(" ", "T"))),
-            Operand(quoted(naive), lambda zone: value - zone, exact=False),
-            Operand(f"TIMESTAMP '{naive}'", lambda zone: value - zone, exact=False),
-            Operand(f"DATE '{date_text(day)}'", lambda zone: day * DAY - zone, exact=False),
+            Operand(quoted(naive), lambda utc_offset: value - utc_offset, exact=False),
+            Operand(f"TIMESTAMP '{naive}'", lambda utc_offset: value - utc_offset, exact=False),
+            Operand(f"DATE '{date_text(day)}'", lambda utc_offset: day * DAY - utc_offset, exact=False),
             Operand(f"DATE '{date_text(day)}'", lambda _: day, local_day, cast="DATE", exact=False),
         ]
 
-    def partition_texts(value: int, zone: int) -> list[str]:
-        return [f"{time_text(value)}Z", time_text(value + zone, between=" ")]
+    def partition_texts(value: int, utc_offset: int) -> list[str]:
+        return [f"{time_text(value)}Z", time_text(value + utc_offset, between=" ")]
 
     return Kind("timestamp", "timestamp", TIMES, operands, partition_texts, times_near, "timestamp")
 
@@ -289,7 +294,12 @@ def timestamps_ntz() -> Kind:
             fixed(f"TIMESTAMP_NTZ '{time_text(value)}'", value),
             fixed(f"DATE '{date_text(day)}'", day * DAY),
             fixed(f"DATE '{date_text(day)}'", day, of_column=lambda own, _: own // DAY, cast="DATE", exact=False),
-            fixed(f"TIMESTAMP '{time_text(value)}Z'", value, of_column=lambda own, zone: own - zone, exact=False),
+            fixed(
+                f"TIMESTAMP '{time_text(value)}Z'",
+                value,
+                of_column=lambda own, utc_offset: own - utc_offset,
+                exact=False,
+            ),
         ]
 
     return Kind(
@@ -298,7 +308,7 @@ def timestamps_ntz() -> Kind:
 
 
 def binaries() -> Kind:
-    """Has no order, and no literals here."""
+    """A type without an order and without literals in these tests."""
     return Kind("binary", "binary", pool(b"a", b"b"), lambda _: [], lambda value, _: [value.decode()], lambda _: [b"c"])
 
 
@@ -318,5 +328,5 @@ KINDS = (
     timestamps_ntz(),
     binaries(),
 )
-# Those whose statistics are exact, if a writer takes the trouble.
+# Types whose statistics can be exact.
 EXACT_KINDS = (*[kind for kind in KINDS if kind.name not in ("string", "decimal38")], strings(long=False))

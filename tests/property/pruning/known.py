@@ -1,7 +1,7 @@
-"""Tables on disk of which every row is known, file by file: the truth about what a server lists of them.
+"""Tables on disk whose rows are known per file, to check which files a server lists.
 
-Some are of logs written by hand, with statistics as careless as a writer's may be; some are deltalake's, whose rows are
-read back from its files.
+Some have handwritten logs with statistics of varying quality. Others are written by deltalake, and their rows are read
+back from its files.
 """
 
 import json
@@ -49,15 +49,15 @@ class KnownTable:
     table: GoldenTable
     columns: Sequence[Column]
     files: dict[str, list[Row]]
-    """By the name of each file, its rows that are not deleted."""
-    zone: int = 0
-    """Of whoever reads it."""
+    """The rows that are not deleted, by file name."""
+    utc_offset: int = 0
+    """The UTC offset of the reader."""
     is_plain: bool = True
-    """Whether it can be had in parquet format."""
+    """Whether the table can be queried in parquet format."""
 
     @cached_property
     def values(self) -> dict[Column, list[Any]]:
-        """Some of each column's, and others that are close to them."""
+        """Some values of each column, and others close to them."""
         rows = [row for rows in self.files.values() for row in rows]
         return {column: palette(column.kind, (row[column] for row in rows)) for column in self.columns}
 
@@ -68,7 +68,7 @@ def palette(kind: Kind, values: Iterable[Any]) -> list[Any]:
 
 
 class SeededDrawing(Drawing):
-    """Draws the same each time, of the values of a table."""
+    """Draws from the values of a table, the same each time."""
 
     def __init__(self, seed: str, values: dict[Column, list[Any]]) -> None:
         super().__init__(None, list(values))  # type: ignore[arg-type]
@@ -83,8 +83,8 @@ class SeededDrawing(Drawing):
 
 
 def handmade(directory: Path, *, is_plain: bool) -> KnownTable:
-    """Of all types in all places. Unless it is plain, with deletion vectors and mapped columns."""
-    table = Table(COLUMNS, mapped=not is_plain, zone=-8 * HOUR)
+    """All types as data, partition and nested columns. Unless plain, with deletion vectors and mapped columns."""
+    table = Table(COLUMNS, mapped=not is_plain, utc_offset=-8 * HOUR)
     values = {column: palette(column.kind, VALUES.get(column.kind.name, [b"a"])) for column in COLUMNS}
     drawing = SeededDrawing(directory.name, values)
     drawn = iter(lambda: table.file(drawing, WRITERS), None)
@@ -102,7 +102,7 @@ def handmade(directory: Path, *, is_plain: bool) -> KnownTable:
     adds = [{"add": _add(name, file)} for name, file in files.items()]
     _commit(directory, {"protocol": protocol}, {"metaData": metadata}, *adds)
     rows = {name: file.rows for name, file in files.items()}
-    return KnownTable(GoldenTable(directory.name, directory), COLUMNS, rows, table.zone, is_plain)
+    return KnownTable(GoldenTable(directory.name, directory), COLUMNS, rows, table.utc_offset, is_plain)
 
 
 def _add(name: str, file: File) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def _commit(directory: Path, *actions: dict[str, Any]) -> None:
 
 
 def written(directory: Path) -> KnownTable:
-    """By deltalake: all types, also in a struct that may be null, in many small files."""
+    """Written by deltalake: all types, also in a nullable struct, in many small files."""
     places = [Column(kind, place) for kind in SAMPLED for place in ("data", "nested")]
     writable = {column: [value for value in VALUES[column.kind.name] if can_write(column, value)] for column in places}
     drawing = SeededDrawing(directory.name, {column: palette(column.kind, writable[column]) for column in places})
@@ -147,7 +147,7 @@ def written(directory: Path) -> KnownTable:
 
 
 def partitioned(directory: Path, kind: Kind) -> KnownTable:
-    """By deltalake: a file for each value of a type, which is its partition value, and in it too."""
+    """Written by deltalake: one file per value of a type, as its partition value and in a data column."""
     columns = [Column(kind, "partition"), Column(kind, "data")]
     values = [value for value in palette(kind, VALUES[kind.name]) if can_write(columns[0], value)]
     if kind.name == "string":
@@ -173,7 +173,7 @@ def _read_back(
 
 
 def can_write(column: Column, value: Any) -> bool:
-    """Python's dates begin in year 1, and deltalake writes a folder of 300 digits, or -1.-25 for a decimal."""
+    """Excludes dates before year 1 (Python), folder names of 300 digits and the decimal -1.-25 (deltalake)."""
     match column.kind.name, column.place:
         case "date", _:
             return -700_000 < value < 2_900_000
@@ -198,7 +198,7 @@ def arrow_value(kind: str, value: Any) -> Any:
 
 
 def plain_value(value: Any) -> Any:
-    """What `tests.property.pruning.kinds` takes for a value that pyarrow has read."""
+    """Converts a value read by pyarrow to the form of `tests.property.pruning.kinds`."""
     if isinstance(value, datetime):
         return (value.replace(tzinfo=UTC) - EPOCH) // timedelta(microseconds=1)
     return (value - EPOCH.date()).days if isinstance(value, date) else value

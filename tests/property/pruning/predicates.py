@@ -1,4 +1,4 @@
-"""Random predicates, their texts in both languages, and their truth for a row by Spark's rules."""
+"""Random predicates, their spelling in SQL and JSON, and their truth for a row by Spark's rules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -42,13 +42,13 @@ class Column:
 
 @dataclass(frozen=True)
 class Predicate:
-    """`truth` gets a row, the client's zone, and the truth of what nobody knows."""
+    """`truth` takes a row, the client's UTC offset, and the truth to assume for parts that nobody can know."""
 
     sql: str
     json: dict | None
     truth: Callable[[Row, int, Truth], Truth]
     outcomes: Callable[[Callable[["Leaf"], set[Truth]]], set[Truth]] | None = None
-    """Which truths it may have, from those that its leaves may have."""
+    """The possible outcomes, given the possible outcomes of the leaves."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,11 @@ def comparison(column: Column, operator: str, operand: Operand, *, mirrored: boo
         children = [literal, column.json] if mirrored else [column.json, literal]
         json = {"op": JSON_OPERATORS[sides.get(operator, operator) if mirrored else operator], "children": children}
 
-    def truth(row: Row, zone: int, _: Truth) -> Truth:
+    def truth(row: Row, utc_offset: int, _: Truth) -> Truth:
         value = row[column]
-        return None if value is None else compare(operator, operand.of_column(value, zone), operand.key(zone))
+        return (
+            None if value is None else compare(operator, operand.of_column(value, utc_offset), operand.key(utc_offset))
+        )
 
     return Predicate(sql, json, truth, lambda of: of(Leaf(column, operator, (operand,))))
 
@@ -104,7 +106,7 @@ def null_safe(column: Column, operand: Operand) -> Predicate:
     return Predicate(
         f"{equal.sql.replace(' = ', ' <=> ', 1)}",
         None,
-        lambda row, zone, mystery: equal.truth(row, zone, mystery) is True,
+        lambda row, utc_offset, mystery: equal.truth(row, utc_offset, mystery) is True,
     )
 
 
@@ -113,7 +115,7 @@ def is_null(column: Column, *, negated: bool) -> Predicate:
     return Predicate(
         f"{column.sql} IS {'NOT ' if negated else ''}NULL",
         ({"op": "not", "children": [json]} if negated else json) if column.kind.json_type else None,
-        lambda row, _zone, _mystery: (row[column] is None) != negated,
+        lambda row, _utc_offset, _mystery: (row[column] is None) != negated,
         lambda of: of(Leaf(column, "IS NOT NULL" if negated else "IS NULL")),
     )
 
@@ -122,8 +124,8 @@ def in_list(column: Column, operands: list[Operand], *, with_null: bool, negated
     equals = [comparison(column, "=", operand, mirrored=False) for operand in operands]
     texts = [operand.text for operand in operands] + ["NULL"] * with_null
 
-    def truth(row: Row, zone: int, mystery: Truth) -> Truth:
-        found = any_of([*(equal.truth(row, zone, mystery) for equal in equals), *[None] * with_null])
+    def truth(row: Row, utc_offset: int, mystery: Truth) -> Truth:
+        found = any_of([*(equal.truth(row, utc_offset, mystery) for equal in equals), *[None] * with_null])
         return invert(found) if negated else found
 
     return Predicate(f"{column.sql} {'NOT ' if negated else ''}IN ({', '.join(texts)})", None, truth)
@@ -134,14 +136,14 @@ def between(column: Column, low: Operand, high: Operand) -> Predicate:
     return Predicate(
         f"{column.sql} BETWEEN {low.text} AND {high.text}",
         None,
-        lambda row, zone, mystery: all_of([bound.truth(row, zone, mystery) for bound in bounds]),
+        lambda row, utc_offset, mystery: all_of([bound.truth(row, utc_offset, mystery) for bound in bounds]),
     )
 
 
 def like(column: Column, prefix: str, rest: str, *, negated: bool) -> Predicate:
-    """`rest` is `%`, `%x` or nothing."""
+    """`rest` is `%`, `%x` or empty."""
 
-    def truth(row: Row, _zone: int, _mystery: Truth) -> Truth:
+    def truth(row: Row, _utc_offset: int, _mystery: Truth) -> Truth:
         value = row[column]
         if value is None:
             return None
@@ -153,14 +155,14 @@ def like(column: Column, prefix: str, rest: str, *, negated: bool) -> Predicate:
 
 def itself(column: Column) -> Predicate:
     return Predicate(
-        column.sql, column.json, lambda row, _zone, _mystery: row[column], lambda of: of(Leaf(column, "itself"))
+        column.sql, column.json, lambda row, _utc_offset, _mystery: row[column], lambda of: of(Leaf(column, "itself"))
     )
 
 
 def mystery(column: Column) -> Predicate:
-    """What no server could know."""
+    """A predicate whose truth no server can know."""
     json = {"op": "startsWith", "children": [column.json, column.json]}
-    return Predicate(f"riddle({column.sql}) = 1", json, lambda _row, _zone, truth: truth)
+    return Predicate(f"riddle({column.sql}) = 1", json, lambda _row, _utc_offset, truth: truth)
 
 
 def joined(operator: str, parts: list[Predicate]) -> Predicate:
@@ -176,7 +178,7 @@ def joined(operator: str, parts: list[Predicate]) -> Predicate:
     return Predicate(
         f" {operator} ".join(f"({part.sql})" for part in parts),
         {"op": operator, "children": jsons} if all(jsons) else None,
-        lambda row, zone, mystery: all_or_any([part.truth(row, zone, mystery) for part in parts]),
+        lambda row, utc_offset, mystery: all_or_any([part.truth(row, utc_offset, mystery) for part in parts]),
         outcomes,
     )
 
@@ -185,13 +187,13 @@ def denied(part: Predicate) -> Predicate:
     return Predicate(
         f"NOT ({part.sql})",
         {"op": "not", "children": [part.json]} if part.json else None,
-        lambda row, zone, mystery: invert(part.truth(row, zone, mystery)),
+        lambda row, utc_offset, mystery: invert(part.truth(row, utc_offset, mystery)),
         lambda of: {invert(truth) for truth in part.outcomes(of)},
     )
 
 
 class Drawing:
-    """Draws one of some things at a time, and of each column's values only a few, so that they often meet."""
+    """Draws from few values per column, so that values and literals often coincide."""
 
     def __init__(self, data: st.DataObject, columns: Sequence[Column]) -> None:
         self.data = data
@@ -229,7 +231,7 @@ PAIRS = {kind: st.tuples(kind.values, kind.values) for kind in (*KINDS, *EXACT_K
 
 
 def exact_leaf(drawing: Drawing, column: Column) -> Predicate:
-    """Comparisons, nulls and truths with literals of one meaning."""
+    """A comparison, null check or boolean column, with literals that have exactly one meaning."""
     return _plain_leaf(drawing, column, lambda operand: operand.exact)
 
 

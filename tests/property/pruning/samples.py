@@ -1,4 +1,4 @@
-"""A few values of each type, and every form of predicate over them: for judges that are too slow for random ones."""
+"""A few values of each type and every form of predicate on them, for cross-checks too slow for random predicates."""
 
 import math
 from decimal import Decimal
@@ -17,7 +17,7 @@ from tests.property.pruning.predicates import (
     null_safe,
 )
 
-# Of each type a few values that are close to each other, or at an end.
+# A few values of each type, close to each other or at the limits.
 VALUES: dict[str, list[Any]] = {
     "byte": [-128, 0, 9, 10],
     "short": [-1, 10, 32767],
@@ -39,7 +39,7 @@ def predicates_of(column: Column) -> list[Predicate]:
     kind = column.kind
     forms = [operand for value in VALUES[kind.name] for operand in kind.operands(value)]
     uncast = [operand for operand in forms if not operand.cast]
-    # Of a list of strings beside another type Spark makes this or that, depending on its settings.
+    # What Spark makes of a list of strings and another type depends on its settings.
     listed = [operand for operand in uncast if kind.name in ("string", "date") or not operand.text.startswith("'")]
     predicates = [
         comparison(column, operator, operand, mirrored=number % 2 == 0)

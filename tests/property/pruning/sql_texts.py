@@ -1,6 +1,6 @@
-"""SQL as people might write it: literals of any form beside columns of any type, cast to any other, right or wrong.
+"""Random SQL as people might write it: literals of any form with columns of any type and any cast, valid or not.
 
-Their truth is for Spark to say. Most of it is outside of what files are pruned by; the rest must not be misread.
+Spark decides its truth. Pruning does not support most of it, and must not misread the rest.
 """
 
 from random import Random

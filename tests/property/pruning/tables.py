@@ -1,4 +1,4 @@
-"""Tables of a few files, each with rows, and with what a writer puts into the log about them."""
+"""Tables of a few files with rows, partition values and statistics."""
 
 import json
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tests.property.pruning.predicates import Column, Drawing, Predicate, Row
 from tests.property.pruning.writers import Writer
 
 HOUR = 3_600_000_000
-ZONES = st.integers(-72, 72).map(lambda quarters: quarters * HOUR // 4)
+UTC_OFFSETS = st.integers(-72, 72).map(lambda quarters: quarters * HOUR // 4)
 PLACES = ("data", "partition", "nested")
 COLUMNS = [Column(kind, place) for kind in KINDS for place in PLACES]
 EXACT_COLUMNS = [Column(kind, place) for kind in EXACT_KINDS for place in PLACES]
@@ -29,15 +29,15 @@ class File(NamedTuple):
     stats: str | None
     deletion_vector: DeletionVector | None
     rows: list[Row]
-    """Those that are not deleted."""
+    """The rows that are not deleted."""
 
 
 @dataclass(frozen=True)
 class Table:
     columns: Sequence[Column]
     mapped: bool
-    zone: int
-    """The client's distance from UTC."""
+    utc_offset: int
+    """The client's UTC offset in microseconds."""
 
     def physical(self, name: str) -> str:
         return f"col-{name[::-1]}" if self.mapped else name
@@ -65,7 +65,7 @@ class Table:
         return compiled
 
     def file(self, drawing: Drawing, writers: Sequence[Writer], *, complete: bool = False) -> File:
-        """With all that a file can have, if it is `complete`."""
+        """Draws a file; if `complete`, with all partition values and statistics."""
 
         def value(column: Column) -> Any:
             return None if drawing.chance(4) else drawing.value(column)
@@ -86,9 +86,9 @@ class Table:
 
     def _partition_text(self, column: Column, value: Any, drawing: Drawing, *, complete: bool) -> str | None:
         if value is None:
-            may_be_empty = not (complete and column.kind.name == "string")  # which some read as an empty string
+            may_be_empty = not (complete and column.kind.name == "string")  # some readers read "" as an empty string
             return drawing.pick([None, ""]) if may_be_empty else None
-        texts = column.kind.partition_texts(value, self.zone)
+        texts = column.kind.partition_texts(value, self.utc_offset)
         return texts[0] if complete else drawing.pick(texts)
 
     def _stats(
@@ -130,5 +130,5 @@ def tables(columns: Sequence[Column]) -> st.SearchStrategy[Table]:
         Table,
         st.lists(st.sampled_from(columns), min_size=1, max_size=3, unique=True),
         st.booleans(),
-        ZONES,
+        UTC_OFFSETS,
     )

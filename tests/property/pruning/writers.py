@@ -1,7 +1,7 @@
-"""Statistics of a column as Spark, deltalake and a sloppy writer would write them.
+"""Statistics of a column as written by Spark, by deltalake and by a careless writer.
 
-Each gets the column's values in a file, without nulls, and gives its least and greatest as fragments of JSON; None is
-"not there".
+Each function takes the values of a column in a file without nulls, and returns the minimum and the maximum as JSON
+fragments, or None where the writer leaves them out.
 """
 
 import json
@@ -10,7 +10,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any, TypeAlias
 
-from tests.property.pruning.kinds import Kind, date_text, float_text, order, time_text, zone_text
+from tests.property.pruning.kinds import Kind, date_text, float_text, offset_text, order, time_text
 from tests.property.pruning.predicates import Drawing
 
 Bounds: TypeAlias = tuple[str | None, str | None]
@@ -30,7 +30,7 @@ def number_text(value: float) -> str:
 
 
 def write_as_spark(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
-    """Strings are cut to 32 characters, times to milliseconds in the writer's zone; NaN is the greatest."""
+    """Truncates strings to 32 characters and times to milliseconds in the writer's time zone. NaN is the greatest."""
     if kind.name in ("boolean", "binary") or not values:
         return None, None
     least, greatest = extremes(values)
@@ -42,9 +42,9 @@ def write_as_spark(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
         case "date":
             texts = [json.dumps(date_text(value)) for value in (least, greatest)]
         case "timestamp":
-            zone = drawing.pick([0, -28_800_000_000, 19_800_000_000], "zone of the writer")
-            suffix = "Z" if zone == 0 else zone_text(zone)
-            texts = [json.dumps(time_text(value + zone, digits=3) + suffix) for value in (least, greatest)]
+            utc_offset = drawing.pick([0, -28_800_000_000, 19_800_000_000], "time zone of the writer")
+            suffix = "Z" if utc_offset == 0 else offset_text(utc_offset)
+            texts = [json.dumps(time_text(value + utc_offset, digits=3) + suffix) for value in (least, greatest)]
         case "timestamp_ntz":
             texts = [json.dumps(time_text(value, digits=3)) for value in (least, greatest)]
         case _:
@@ -63,7 +63,7 @@ def cut_up_as_spark(text: str) -> str:
 
 
 def write_as_deltalake(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
-    """Strings are cut to 64 bytes, decimals are doubles, NaN and infinity are left out."""
+    """Truncates strings to 64 bytes, writes decimals as doubles, and leaves out NaN and infinity."""
     values = without_nan(values)
     if kind.name == "binary" or not values:
         return None, None
@@ -111,7 +111,7 @@ def cut_up_as_deltalake(text: str) -> str:
 
 
 def write_sloppily(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
-    """As either of them, but cuts a string without a second thought, and forgets one bound or the other."""
+    """Like one of the others, but truncates a maximum without rounding up, and leaves out some bounds."""
     low, high = drawing.pick([write_as_spark, write_as_deltalake])(kind, values, drawing)
     if kind.name == "string" and values:
         least, greatest = extremes(values)
@@ -121,7 +121,7 @@ def write_sloppily(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
 
 
 def write_exactly(kind: Kind, values: list[Any], drawing: Drawing) -> Bounds:
-    """What no writer does for all types, but the most that statistics could say."""
+    """Exact statistics for all types, which no real writer produces."""
     values = without_nan(values)
     if kind.name == "binary" or not values:
         return None, None

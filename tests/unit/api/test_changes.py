@@ -1,15 +1,14 @@
-"""The parameters of the change feed: one beginning, at most one end, and the texts that clients look for."""
+"""The parameters of the change data feed, and the error texts that clients compare."""
 
 import pytest
 
-from core.api.changes import ChangesRequest, asked_max_files
-from core.api.request import Request
+from core.api.requests.changes import ChangesRequest, MaxFiles
+from core.api.requests.request import Request
 from core.errors import InvalidParameterError
 
 
 def parse(**query: str) -> ChangesRequest:
-    request = Request("GET", query=query)
-    return ChangesRequest.of(request, asked_max_files(request))
+    return ChangesRequest.parse(Request("GET", query=query))
 
 
 def refusal(**query: str) -> str:
@@ -18,14 +17,14 @@ def refusal(**query: str) -> str:
     return caught.value.message
 
 
-def test_versions_are_numbers_and_timestamps_stay_texts() -> None:
+def test_versions_are_parsed_and_timestamps_stay_text() -> None:
     changes = parse(startingVersion="-1", endingTimestamp="2022-01-01T00:00:00Z")
     assert (changes.starting_version, changes.starting_timestamp) == (-1, None)
     assert (changes.ending_version, changes.ending_timestamp) == (None, "2022-01-01T00:00:00Z")
 
 
 @pytest.mark.parametrize("edge", ["starting", "ending"])
-def test_an_edge_is_given_once(edge: str) -> None:
+def test_a_start_or_end_cannot_be_both_a_version_and_a_timestamp(edge: str) -> None:
     both = {"startingVersion": "0", f"{edge}Version": "0", f"{edge}Timestamp": "x"}
     assert refusal(**both) == (
         f"Multiple {edge} arguments provided for CDF read. "
@@ -33,13 +32,13 @@ def test_an_edge_is_given_once(edge: str) -> None:
     )
 
 
-def test_a_beginning_is_needed() -> None:
+def test_a_start_is_required() -> None:
     for query in ({}, {"endingVersion": "1"}):
         assert refusal(**query) == "No startingVersion or startingTimestamp provided for CDF read."
 
 
 @pytest.mark.parametrize("text", ["", "x", "1.5", "0x1", "9" * 5000, "\u0661"])
-def test_a_version_is_a_number(text: str) -> None:
+def test_a_version_must_be_a_number(text: str) -> None:
     assert refusal(startingVersion=text) == "startingVersion is not a valid number."
     assert refusal(startingVersion="0", endingVersion=text) == "endingVersion is not a valid number."
 
@@ -48,13 +47,13 @@ def test_a_version_is_a_number(text: str) -> None:
     ("text", "expected"),
     [("true", True), ("True", True), ("TRUE", True), ("false", False), ("yes", False), ("", False)],
 )
-def test_a_switch_is_on_when_it_says_true_in_any_case(text: str, expected: bool) -> None:
+def test_a_flag_is_set_by_true_in_any_case(text: str, expected: bool) -> None:
     changes = parse(startingVersion="0", includeHistoricalMetadata=text, includeHistoricalProtocol=text)
     assert (changes.include_historical_metadata, changes.include_historical_protocol) == (expected, expected)
     assert not parse(startingVersion="0").include_historical_metadata
 
 
-def test_what_is_not_known_is_ignored() -> None:
+def test_unknown_parameters_are_ignored() -> None:
     assert parse(startingVersion="0", readChangeFeed="true") == parse(startingVersion="0")
 
 
@@ -66,13 +65,13 @@ def test_what_is_not_known_is_ignored() -> None:
         ("x", "expected a number but the string didn't have the appropriate format"),
     ],
 )
-def test_max_files_is_a_positive_number(text: str, message: str) -> None:
+def test_max_files_must_be_a_positive_number(text: str, message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
-        asked_max_files(Request("GET", query={"maxFiles": text}))
+        MaxFiles.parse(Request("GET", query={"maxFiles": text}))
     assert caught.value.message == message
 
 
-def test_a_page_has_at_most_as_many_files_as_the_server_allows() -> None:
+def test_the_page_size_is_limited_to_10_000_files() -> None:
     assert parse(startingVersion="0", maxFiles="7").page_size == 7
     assert parse(startingVersion="0", maxFiles="70000").page_size == 10_000
     assert parse(startingVersion="0").page_size is None

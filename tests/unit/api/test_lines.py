@@ -1,4 +1,4 @@
-"""The lines of an answer: one JSON object each, in ASCII, whatever the log holds."""
+"""Each line of an answer is one JSON object in ASCII, whatever the log contains."""
 
 import json
 from typing import Any
@@ -44,7 +44,7 @@ def test_json_is_one_ascii_line_that_reads_back_the_same(value: object) -> None:
 
 class TestMetadata:
     def test_parquet_format_shows_no_properties_no_options_and_no_inner_metadata(self) -> None:
-        line = lines.parquet_metadata_line(ACTION, configuration={}, beside={"size": 5, "numFiles": 1})
+        line = lines.parquet_metadata_line(ACTION, configuration={}, extra={"size": 5, "numFiles": 1})
         assert content(line, "metaData") == {
             "id": ACTION["id"],
             "format": {"provider": "parquet"},
@@ -56,14 +56,14 @@ class TestMetadata:
         }
 
     def test_delta_format_wraps_the_action_as_it_is(self) -> None:
-        line = lines.delta_metadata_line(ACTION, beside={"version": 3, "size": 5})
+        line = lines.delta_metadata_line(ACTION, extra={"version": 3, "size": 5})
         wrapped = ACTION | {"partitionColumns": ["a"]}
         assert content(line, "metaData") == {"version": 3, "size": 5, "deltaMetadata": wrapped}
 
     def test_a_name_and_a_description_are_in_both(self) -> None:
         action = ACTION | {"name": "n", "description": "d\u2028"}
-        plain = content(lines.parquet_metadata_line(action, configuration={}, beside={}), "metaData")
-        wrapped = content(lines.delta_metadata_line(action, beside={}), "metaData")["deltaMetadata"]
+        plain = content(lines.parquet_metadata_line(action, configuration={}, extra={}), "metaData")
+        wrapped = content(lines.delta_metadata_line(action, extra={}), "metaData")["deltaMetadata"]
         assert (plain["name"], plain["description"]) == (wrapped["name"], wrapped["description"]) == ("n", "d\u2028")
 
     def test_a_schema_without_hidden_metadata_is_relayed_byte_for_byte(self) -> None:
@@ -93,36 +93,6 @@ class TestProtocol:
     def test_it_says_since_which_version_where_that_is_asked_for(self) -> None:
         line = lines.delta_protocol_line(1, 2, (), (), version=4)
         assert content(line, "protocol")["version"] == 4
-
-
-class TestFiles:
-    def test_a_plain_file_carries_version_and_timestamp_only_when_they_were_asked_for(self) -> None:
-        fields = {"partitionValues": [{"d": None}, {}], "size": [5, 6], "stats": [None, "{}"]}
-        plain, with_stats = lines.file_lines(lines.parquet_files("file", ["u", "v"], ["i", "j"], fields, 99))
-        assert content(plain, "file") == {
-            "url": "u",
-            "id": "i",
-            "partitionValues": {"d": None},
-            "size": 5,
-            "expirationTimestamp": 99,
-        }
-        assert content(with_stats, "file")["stats"] == "{}"
-        (dated,) = lines.file_lines(lines.parquet_files("cdf", ["u"], ["i"], {}, 99, version=3, timestamp=1234))
-        assert (content(dated, "cdf")["version"], content(dated, "cdf")["timestamp"]) == (3, 1234)
-
-    def test_an_action_is_wrapped_with_what_a_client_needs_to_open_it(self) -> None:
-        wrapped, bare = lines.file_lines(
-            lines.delta_files("remove", ["u", "w"], ["i", "j"], ["v", None], {"size": [5, 6]}, 99)
-        )
-        assert content(wrapped, "file") == {
-            "id": "i",
-            "deletionVectorFileId": "v",
-            "expirationTimestamp": 99,
-            "deltaSingleAction": {"remove": {"path": "u", "size": 5}},
-        }
-        assert content(bare, "file").keys() == {"id", "expirationTimestamp", "deltaSingleAction"}
-        (dated,) = lines.file_lines(lines.delta_files("add", ["u"], ["i"], None, {}, 99, version=3, timestamp=1234))
-        assert (content(dated, "file")["version"], content(dated, "file")["timestamp"]) == (3, 1234)
 
 
 def test_the_end_of_a_stream_tells_only_what_there_is() -> None:

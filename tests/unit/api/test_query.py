@@ -1,4 +1,4 @@
-"""The body of a query: what is read from it, and how each mistake is answered."""
+"""Parsing the body of a query, and the error for each mistake."""
 
 import json
 
@@ -6,15 +6,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.api.query import QueryRequest, parse_query
+from core.api.requests.query import QueryRequest
+from core.api.requests.request import Request
 from core.errors import InvalidParameterError, MalformedRequestError, SharingError
 
 
 def parse(**fields: object) -> QueryRequest:
-    return parse_query(json.dumps(fields).encode(), async_query=False)
+    return parse_body(json.dumps(fields).encode())
 
 
-def test_every_field_is_read() -> None:
+def parse_body(body: bytes, capabilities: str = "") -> QueryRequest:
+    return QueryRequest.parse(Request("POST", headers={"delta-sharing-capabilities": capabilities}, body=body))
+
+
+def test_every_field_is_parsed() -> None:
     assert parse(
         predicateHints=["a = 1"],
         jsonPredicateHints="{}",
@@ -34,16 +39,16 @@ def test_every_field_is_read() -> None:
     )
 
 
-def test_unknown_fields_and_nulls_count_for_nothing() -> None:
+def test_unknown_fields_and_nulls_are_ignored() -> None:
     assert parse(surprise={"deep": [1]}, queryDeltaLog=True, version=None, predicateHints=None) == QueryRequest()
 
 
-def test_the_idempotency_key_may_be_spelled_as_spark_does() -> None:
+def test_the_idempotency_key_may_be_in_snake_case_as_spark_sends_it() -> None:
     assert parse(idempotency_key="k").idempotency_key == "k"
 
 
 @pytest.mark.parametrize("number", [3, "3", 3.0, "03"])
-def test_whole_numbers_may_come_as_strings(number: object) -> None:
+def test_whole_numbers_may_be_strings(number: object) -> None:
     assert parse(version=number).version == 3
 
 
@@ -73,9 +78,9 @@ def test_whole_numbers_may_come_as_strings(number: object) -> None:
         (b'{"includeRefreshToken": "maybe"}', "Expected true or false for field includeRefreshToken"),
     ],
 )
-def test_a_body_of_the_wrong_form_is_a_malformed_request(body: bytes, message: str) -> None:
+def test_an_invalid_body_is_a_malformed_request(body: bytes, message: str) -> None:
     with pytest.raises(MalformedRequestError) as caught:
-        parse_query(body, async_query=False)
+        parse_body(body)
     assert message in caught.value.message
 
 
@@ -106,18 +111,16 @@ def test_a_body_of_the_wrong_form_is_a_malformed_request(body: bytes, message: s
         ({"limitHint": -5}, "limitHint cannot be negative."),
     ],
 )
-def test_fields_that_do_not_go_together_are_refused_in_the_reference_servers_words(
-    fields: dict[str, object], message: str
-) -> None:
+def test_invalid_fields_get_the_reference_servers_error_texts(fields: dict[str, object], message: str) -> None:
     with pytest.raises(InvalidParameterError) as caught:
         parse(**fields)
     assert caught.value.message == message
 
 
-def test_an_asynchronous_query_needs_an_idempotency_key() -> None:
+def test_an_asynchronous_query_requires_an_idempotency_key() -> None:
     with pytest.raises(InvalidParameterError, match="idempotency_key is required for async query."):
-        parse_query(b"{}", async_query=True)
-    assert parse_query(b'{"idempotency_key": "k"}', async_query=True).idempotency_key == "k"
+        parse_body(b"{}", "asyncquery=true")
+    assert parse_body(b'{"idempotency_key": "k"}', "asyncquery=true").idempotency_key == "k"
 
 
 FIELDS = st.sampled_from(
@@ -139,8 +142,8 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(FIELDS, VALUES) | VALUES)
-def test_no_body_whatsoever_gives_anything_but_a_query_or_a_400(document: object) -> None:
+def test_every_body_is_a_query_or_a_400(document: object) -> None:
     try:
-        parse_query(json.dumps(document).encode(), async_query=False)
+        parse_body(json.dumps(document).encode())
     except SharingError as error:
         assert error.status == 400

@@ -1,4 +1,4 @@
-"""Timestamps of requests, to the millisecond."""
+"""Timestamps in requests, to the millisecond."""
 
 from datetime import UTC, datetime
 
@@ -21,12 +21,12 @@ from core.errors import InvalidParameterError
         ("1969-12-31T23:59:59.999999Z", -1),
     ],
 )
-def test_iso_8601_is_read(text: str, milliseconds: int) -> None:
+def test_iso_8601_is_parsed(text: str, milliseconds: int) -> None:
     assert parse_timestamp(text, field="timestamp") == milliseconds
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
-def test_every_moment_is_read_exactly_and_rounded_down(moment: datetime) -> None:
+def test_every_timestamp_is_rounded_down_to_the_millisecond(moment: datetime) -> None:
     expected = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // (datetime.resolution * 1000)
     assert parse_timestamp(moment.isoformat(), field="timestamp") == expected
 
@@ -34,6 +34,6 @@ def test_every_moment_is_read_exactly_and_rounded_down(moment: datetime) -> None
 @pytest.mark.parametrize(
     "text", ["", "yesterday", "2022-13-01T00:00:00Z", "1640995200000", "2022-01-01T25:00:00Z", "\0"]
 )
-def test_anything_else_names_its_field(text: str) -> None:
+def test_the_error_for_other_text_names_the_field(text: str) -> None:
     with pytest.raises(InvalidParameterError, match="Invalid startingTimestamp"):
         parse_timestamp(text, field="startingTimestamp")

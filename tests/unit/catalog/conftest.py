@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.unit.catalog.world import World, moto_client
+from tests.unit.catalog.environment import Environment, moto_client
 
 
 @pytest.fixture(scope="module")
@@ -12,5 +12,5 @@ def dynamodb() -> Iterator[object]:
 
 
 @pytest.fixture
-def world(dynamodb) -> World:
-    return World(dynamodb)
+def env(dynamodb) -> Environment:
+    return Environment(dynamodb)

@@ -3,25 +3,25 @@ import threading
 from core.catalog.cache import TtlCache
 
 
-def test_an_entry_lives_for_its_time_however_often_it_is_used():
+def test_an_entry_expires_after_its_ttl_however_often_it_is_used():
     cache = TtlCache(10)
     cache.put("key", "value", read_at=100.0, seconds=5.0)
     assert [cache.get("key", now) for now in (100.0, 102.0, 104.9, 105.0)] == ["value", "value", "value", None]
 
 
-def test_a_clock_that_is_set_back_ends_an_entry_rather_than_lengthening_it():
+def test_setting_the_clock_back_expires_an_entry():
     cache = TtlCache(10)
     cache.put("key", "value", read_at=100.0, seconds=5.0)
     assert cache.get("key", 99.0) is None
 
 
-def test_no_time_to_live_means_no_entry():
+def test_a_ttl_of_zero_caches_nothing():
     cache = TtlCache(10)
     cache.put("key", "value", read_at=100.0, seconds=0)
     assert cache.get("key", 100.0) is None
 
 
-def test_the_entry_that_was_used_least_recently_makes_room():
+def test_the_least_recently_used_entry_is_evicted():
     cache = TtlCache(2)
     cache.put("a", 1, read_at=0, seconds=9)
     cache.put("b", 2, read_at=0, seconds=9)
@@ -30,7 +30,7 @@ def test_the_entry_that_was_used_least_recently_makes_room():
     assert [cache.get(key, 1) for key in "abc"] == [1, None, 3]
 
 
-def test_threads_may_use_one_cache_at_the_same_time():
+def test_the_cache_is_thread_safe():
     cache = TtlCache(8)
     failures = []
 

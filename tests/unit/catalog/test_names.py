@@ -3,6 +3,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.catalog import items, names
+from tests.examples import examples
 
 any_name = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
 
@@ -20,7 +21,7 @@ any_name = st.text(st.characters(codec="utf-8"), min_size=1, max_size=300)
         ("recipient", "ann@example.com"),
     ],
 )
-def test_a_name_within_the_rules_has_no_problem(kind, name):
+def test_a_valid_name_has_no_problem(kind, name):
     assert names.problem(kind, name) is None
 
 
@@ -45,7 +46,7 @@ def test_a_name_within_the_rules_has_no_problem(kind, name):
         ("table", "a.b", "'.'"),
     ],
 )
-def test_a_name_against_the_rules_has_a_problem_that_says_which(kind, name, said):
+def test_an_invalid_name_has_a_problem_that_names_the_rule(kind, name, said):
     assert said in str(names.problem(kind, name))
 
 
@@ -55,7 +56,7 @@ def test_spellings_of_one_name_have_one_key(spelling):
 
 
 @pytest.mark.parametrize(("one", "other"), [("straße", "STRASSE"), ("ΛΌΓΟΣ", "λόγοσ"), ("λόγος", "λόγοσ")])
-def test_spellings_that_lower_case_alone_would_tell_apart_have_one_key_too(one, other):
+def test_keys_use_full_case_folding(one, other):
     assert names.key(one) == names.key(other)
 
 
@@ -64,20 +65,20 @@ def test_long_names_that_differ_only_at_the_end_have_different_keys():
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "\0", "\ud800", "two words"])
-def test_a_name_that_no_entry_can_have_gets_a_key_that_no_entry_can_have(name):
+def test_an_invalid_name_gets_a_key_that_no_entry_has(name):
     assert names.problem("share", names.key(name)) is not None
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(any_name, any_name)
-def test_every_key_of_a_table_fits_into_a_dynamodb_key(schema, table):
+def test_every_table_key_fits_into_a_dynamodb_key(schema, table):
     key = items.table_key("share", schema, table)
     assert 0 < len(key.sk.encode()) <= 1024
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(any_name, any_name)
-def test_names_that_are_not_spellings_of_each_other_have_different_keys(one, other):
+def test_different_names_have_different_keys(one, other):
     valid = names.problem("share", one) is None and names.problem("share", other) is None
     if valid and one.casefold() != other.casefold():
         assert names.key(one) != names.key(other)

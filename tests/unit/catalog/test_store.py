@@ -8,7 +8,7 @@ TABLE = "catalog"
 
 
 class BusyDynamoDb:
-    """DynamoDB that leaves all keys but one of each BatchGetItem unprocessed, for as long as it is told to."""
+    """Processes only one key per BatchGetItem for the given number of calls."""
 
     def __init__(self, busy_calls: int) -> None:
         self.busy_calls = busy_calls
@@ -24,7 +24,7 @@ class BusyDynamoDb:
         return {"Responses": {TABLE: served}, "UnprocessedKeys": unprocessed}
 
 
-def test_unprocessed_keys_are_asked_for_again_after_a_growing_pause():
+def test_unprocessed_keys_are_retried_with_increasing_delay():
     pauses = []
     client = BusyDynamoDb(busy_calls=3)
     keys = [Key("pk", str(number)) for number in range(10)]
@@ -33,7 +33,7 @@ def test_unprocessed_keys_are_asked_for_again_after_a_growing_pause():
     assert all(request["ConsistentRead"] for request in client.requests)
 
 
-def test_keys_that_stay_unprocessed_are_an_error_not_a_miss():
+def test_keys_that_stay_unprocessed_raise_an_error():
     client = BusyDynamoDb(busy_calls=1000)
     with pytest.raises(CatalogThrottledError):
         CatalogStore(client, TABLE, sleep=lambda seconds: None).get([Key("pk", str(number)) for number in range(50)])
@@ -59,18 +59,18 @@ class CancellingDynamoDb:
 
 
 @pytest.mark.parametrize("code", ["ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"])
-def test_a_transaction_that_lost_a_race_may_be_tried_again(code):
+def test_a_transaction_that_lost_a_race_can_be_retried(code):
     with pytest.raises(OvertakenError):
         CatalogStore(CancellingDynamoDb("None", code), TABLE).write([])
 
 
 @pytest.mark.parametrize("codes", [("None", "ValidationError"), ("ConditionalCheckFailed", "ValidationError"), ()])
-def test_a_transaction_that_is_wrong_is_not_tried_again(codes):
+def test_an_invalid_transaction_is_not_retried(codes):
     with pytest.raises(ClientError):
         CatalogStore(CancellingDynamoDb(*codes), TABLE).write([])
 
 
-def test_items_come_back_as_they_were_written():
+def test_items_survive_encoding_and_decoding():
     item = {
         "text": "é",
         "empty": "",
@@ -85,6 +85,6 @@ def test_items_come_back_as_they_were_written():
     assert decode(encode(item)) == item
 
 
-def test_a_value_without_an_attribute_type_is_refused():
+def test_a_value_without_an_attribute_type_is_rejected():
     with pytest.raises(TypeError, match="set"):
         encode({"value": {1}})

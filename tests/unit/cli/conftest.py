@@ -9,7 +9,7 @@ import pytest
 from botocore.loaders import Loader
 from moto import mock_aws
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.main import run
 from core.catalog.admin import CatalogAdmin
 

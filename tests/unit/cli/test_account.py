@@ -5,7 +5,7 @@ import os
 import pytest
 from botocore import exceptions
 
-from cli.account import Account, environment_restored, explain
+from cli.common.account import Account, environment_restored, explain
 from cli.main import run
 
 
@@ -16,23 +16,23 @@ def answer(code: str, message: str = "a message") -> exceptions.ClientError:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (exceptions.NoCredentialsError(), "There are no AWS credentials: set AWS_PROFILE, or"),
+        (exceptions.NoCredentialsError(), "No AWS credentials found: set AWS_PROFILE, or"),
         (
             exceptions.PartialCredentialsError(provider="env", cred_var="secret"),
             "The AWS credentials are incomplete or cannot be read",
         ),
-        (exceptions.ProfileNotFound(profile="prod"), "name one of your AWS configuration with --aws-profile"),
-        (exceptions.NoRegionError(), "There is no AWS region: set AWS_REGION, or give --region."),
+        (exceptions.ProfileNotFound(profile="prod"), "Choose a profile of your AWS configuration with --aws-profile"),
+        (exceptions.NoRegionError(), "No AWS region is set. Set AWS_REGION or use --region."),
         (exceptions.EndpointConnectionError(endpoint_url="http://x"), "AWS cannot be reached"),
         (exceptions.ConnectTimeoutError(endpoint_url="http://x"), "AWS cannot be reached"),
         (exceptions.UnknownServiceError(service_name="x", known_service_names="y"), "The AWS client failed"),
-        (answer("ResourceNotFoundException"), "run `sluice init` to create it"),
+        (answer("ResourceNotFoundException"), "Run `sluice init` to create it"),
         (
             answer("AccessDeniedException", "no Query"),
-            "AWS denies Query to these credentials: no",
+            "AWS denied Query for these credentials: no",
         ),
-        (answer("ExpiredTokenException"), "The AWS credentials have expired: sign in again."),
-        (answer("UnrecognizedClientException"), "AWS does not accept these credentials"),
+        (answer("ExpiredTokenException"), "The AWS credentials have expired. Sign in again."),
+        (answer("UnrecognizedClientException"), "AWS rejected the credentials"),
         (answer("ThrottlingException"), "AWS answered ThrottlingException to Query: a message"),
     ],
 )
@@ -54,9 +54,9 @@ def bare_environment(monkeypatch, tmp_path):
 
 def test_without_region_or_credentials_a_command_says_so(bare_environment, capsys):
     assert run(["share", "list"]) == 1
-    assert capsys.readouterr().err == "Error: There is no AWS region: set AWS_REGION, or give --region.\n"
+    assert capsys.readouterr().err == "Error: No AWS region is set. Set AWS_REGION or use --region.\n"
     assert run(["--region", "eu-west-1", "share", "list"]) == 1
-    assert capsys.readouterr().err.startswith("Error: There are no AWS credentials")
+    assert capsys.readouterr().err.startswith("Error: No AWS credentials found")
     assert run(["--aws-profile", "nowhere", "share", "list", "--json"]) == 1
     assert "nowhere" in capsys.readouterr().out
 
@@ -71,7 +71,7 @@ def test_an_endpoint_that_nobody_listens_on_is_one_sentence(sluice, monkeypatch)
 
 
 def test_without_a_catalog_it_says_how_to_make_one(sluice):
-    assert "run `sluice init` to create it" in sluice("share", "list").err
+    assert "Run `sluice init` to create it" in sluice("share", "list").err
     assert sluice("--catalog", "mine", "init").code == 0
     assert sluice("--catalog", "mine", "share", "list").code == 0
 

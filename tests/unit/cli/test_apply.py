@@ -9,11 +9,12 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cli.account import Account
-from cli.apply import apply_file, plan
-from cli.errors import CommandError
-from cli.shares_file import SharesFile, load
+from cli.apply.plan import apply_file, plan
+from cli.apply.shares_file import SharesFile, load
+from cli.common.account import Account
+from cli.common.errors import CommandError
 from core.catalog.admin import CatalogAdmin
+from tests.examples import examples
 
 NAMES = ("a", "B")
 SHARES = ("Sales", "ops.eu")
@@ -136,7 +137,7 @@ def test_another_id_for_something_that_exists_is_refused_before_anything_is_writ
 def test_the_id_of_another_table_is_refused_before_anything_is_written(catalog, tmp_path):
     apply_file(described({"shares": [share_with_table_id("sales", "orders", "taken")]}, tmp_path), catalog)
 
-    with pytest.raises(CommandError, match="is that of 'sales.retail.orders' in the catalog"):
+    with pytest.raises(CommandError, match="is already the id of 'sales.retail.orders' in the catalog"):
         apply_file(described({"shares": [share_with_table_id("new", "copies", "taken")]}, tmp_path), catalog)
 
     assert [found.name for found in catalog.shares()] == ["sales"]
@@ -163,7 +164,7 @@ def test_a_local_directory_is_shared_from_where_it_is_said_to_lie(catalog, tmp_p
     apply_file(desired, catalog, locate=lambda directory: f"s3://mirror/{directory.name}")
 
     assert catalog.table("sales", "c", "trips").location == "s3://mirror/trips"
-    with pytest.raises(CommandError, match="only `sluice serve` shares these"):
+    with pytest.raises(CommandError, match="Only `sluice serve` can share it"):
         plan(desired, catalog)
 
 
@@ -281,7 +282,7 @@ def new_catalogs(sluice) -> Iterator[CatalogAdmin]:
 
 
 @settings(
-    max_examples=20,
+    max_examples=examples(20),
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )

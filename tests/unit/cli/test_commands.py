@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.main import run
 from core.catalog import items
 from core.catalog.reader import Catalog
@@ -119,7 +119,7 @@ def test_adding_something_else_under_a_name_that_is_taken_needs_replace(sluice, 
     replaced = sluice(*command, "--replace", "--json")
 
     assert refused.code == 1
-    assert f"another {key}: give --replace to change it" in refused.err
+    assert f"another {key}. Use --replace to change it" in refused.err
     assert (replaced.code, replaced.json["outcome"]) == (0, "updated")
 
 
@@ -161,16 +161,19 @@ def test_what_does_not_exist_is_an_error_in_one_sentence(sluice, filled, command
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
-        (("table", "show", "orders"), "'orders' does not name a table: write share.schema.table."),
-        (("schema", "add", "retail"), "'retail' does not name a schema: write share.schema."),
+        (("table", "show", "orders"), "'orders' is not a table name. Expected share.schema.table."),
+        (("schema", "add", "retail"), "'retail' is not a schema name. Expected share.schema."),
         (("share", "add", "a b"), "must not contain ' '"),
-        (("share", "add", "x", "--property", "novalue"), "'novalue' is not a property: write KEY=VALUE."),
+        (("share", "add", "x", "--property", "novalue"), "'novalue' is not a property. Expected KEY=VALUE."),
         (("table", "add", "sales.retail.x", "--location", "/data/x", "--skip-checks"), "not an S3 location: '/data/x'"),
-        (("token", "issue", "acme", "--expires", "soon"), "'soon' is not a duration: write it as 90d, 12h or 30m."),
+        (
+            ("token", "issue", "acme", "--expires", "soon"),
+            "'soon' is not a duration. Expected a value such as 90d, 12h or 30m.",
+        ),
         (("token", "issue", "acme", "--expires", "0d"), "a token lives for 1 to"),
         (("token", "issue", "acme", "--endpoint", "sharing.example"), "'sharing.example' is not an endpoint"),
-        (("token", "revoke", "acme"), "Name one token, or give --all."),
-        (("token", "revoke", "acme", "x", "--all"), "Name one token, or give --all."),
+        (("token", "revoke", "acme"), "Name one token or use --all."),
+        (("token", "revoke", "acme", "x", "--all"), "Name one token or use --all."),
     ],
 )
 def test_bad_input_is_an_error_in_one_sentence(sluice, filled, command, sentence):
@@ -194,7 +197,7 @@ def test_what_removes_asks_first_and_needs_yes_where_nobody_can_be_asked(sluice,
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
     refused = sluice(*command)
     assert (unasked.code, refused.code) == (1, 1)
-    assert "run it again with --yes" in unasked.err
+    assert "Run the command again with --yes" in unasked.err
     assert filled.table("sales", "retail", "orders")
     assert filled.recipient("acme")
 
@@ -243,7 +246,7 @@ def test_a_profile_file_is_private_and_never_written_over_another(sluice, filled
     second = sluice("token", "issue", "acme", "--out", str(out))
 
     assert (first.code, second.code) == (0, 1)
-    assert f"{out} exists already" in second.err
+    assert f"{out} already exists" in second.err
     assert stat.S_IMODE(out.stat().st_mode) == 0o600
     token = json.loads(out.read_text())["bearerToken"]
     assert token not in first.out + first.err
@@ -261,7 +264,7 @@ def test_a_token_that_cannot_be_issued_leaves_no_file_behind(sluice, filled, tmp
 def test_a_profile_needs_the_servers_url(sluice, filled, monkeypatch):
     monkeypatch.delenv("SLUICE_ENDPOINT")
 
-    assert "give --endpoint, or set SLUICE_ENDPOINT" in sluice("token", "issue", "acme").err
+    assert "Use --endpoint or set SLUICE_ENDPOINT" in sluice("token", "issue", "acme").err
     assert sluice("token", "list", "acme", "--json").json == []
 
 
@@ -326,7 +329,7 @@ def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path
         "~ share sales",
         "    comment: (none) → new",
     ]
-    assert "(entries: 2)? Nobody can be asked here" in refused.err
+    assert "(2)? Cannot ask without a terminal" in refused.err
     assert [(change["action"], change["name"]) for change in done.json["changes"]] == [
         ("remove", "sales.retail.orders"),
         ("remove", "sales.retail"),
@@ -376,7 +379,7 @@ def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
     def interrupted(_account: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("cli.account.Account.admin", interrupted)
+    monkeypatch.setattr("cli.common.account.Account.admin", interrupted)
 
     assert run(["share", "list"]) == 130
     assert capsys.readouterr() == ("", "")

@@ -5,7 +5,7 @@ import time
 import pytest
 from botocore.exceptions import NoCredentialsError
 
-from cli.account import Account
+from cli.common.account import Account
 from cli.doctor.account import AccountChecks
 from cli.doctor.checks import CheckFailedError, CheckWarnedError, Finding, NothingToCheckError, Status, run_checks
 
@@ -60,7 +60,7 @@ def test_a_warning_has_a_remedy_and_stops_nothing():
 def test_a_failure_of_aws_is_a_finding_with_a_remedy():
     (finding,) = run_checks("it", [("only", has_no_credentials)])
 
-    assert (finding.status, finding.detail[:29]) == (Status.FAILED, "There are no AWS credentials:")
+    assert (finding.status, finding.detail[:29]) == (Status.FAILED, "No AWS credentials found: set")
     assert finding.remedy
 
 

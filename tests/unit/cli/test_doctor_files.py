@@ -4,7 +4,9 @@ import pytest
 
 from cli.doctor.checks import CheckFailedError
 from cli.doctor.files import live_files
-from core.delta.snapshot import Add, AddBatch, DeletionVector, Metadata, Protocol, Snapshot
+from core.delta.log.batch import AddBatch
+from core.delta.model import Add, DeletionVector, Metadata, Protocol
+from core.delta.snapshot import Snapshot
 from core.storage.location import S3Location
 
 TABLE, ARCHIVE = S3Location("bucket", "table"), S3Location("other", "archive")

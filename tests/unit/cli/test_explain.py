@@ -6,8 +6,9 @@ from hashlib import sha512
 
 import pytest
 
-from cli.account import Account
-from core.index import build, store
+from cli.common.account import Account
+from core.index.read import store
+from core.index.write import packing
 from pipeline.storage import _storage
 from tests.unit.delta import builder
 
@@ -70,7 +71,7 @@ def test_a_person_sees_where_the_files_went_and_what_the_predicate_was_good_for(
         "",
         "✓  p = 'a'         by partition values",
         "✓  id < 15         by statistics",
-        "!  UPPER(p) = 'A'  ignored: it is outside of the SQL that files are pruned by",
+        "!  UPPER(p) = 'A'  ignored: pruning does not support this SQL",
         "",
         "A query lists 3 of 5 files, and saves 2.0 MB of 5.0 MB (40 %).",
         "→ Unknown: no statistics of a column in the predicate. Let a writer that collects them rewrite these files.",
@@ -188,7 +189,7 @@ def test_without_a_storage_role_it_says_where_to_set_one(explain, monkeypatch):
 def indexed(explain, sluice, monkeypatch):
     """The table's index, in chunks of a few files each."""
     _storage.cache_clear()  # of an earlier test's account
-    monkeypatch.setattr(build, "CONTENT_BYTES", 4000)
+    monkeypatch.setattr(packing, "CONTENT_BYTES", 4000)
     monkeypatch.setenv("SLUICE_INDEX_TABLE", "the-index")
     Account().client("dynamodb").create_table(
         TableName="the-index",
@@ -288,4 +289,4 @@ def test_an_index_that_fails_on_the_way_is_told_and_the_files_are_the_same(index
 
     assert (told["index"], told["unusedIndexVersion"]) == (None, 2)
     assert (told["kept"]["files"], told["total"]["files"]) == (2, 105)
-    assert "An index cannot be used" in caplog.text
+    assert "The index of a table cannot be used" in caplog.text

@@ -8,10 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cli.explain.funnel import Count, Fate, Funnel, follow
-from core.api.query import QueryRequest
-from core.delta.snapshot import Add, AddBatch, DeletionVector, Metadata, Protocol, Snapshot
+from core.api.requests.query import QueryRequest
+from core.delta.log.batch import AddBatch
+from core.delta.model import Add, DeletionVector, Metadata, Protocol
+from core.delta.snapshot import Snapshot
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
+from tests.examples import examples
 
 TYPES = {"p": "integer", "c": "long", "flag": "boolean"}
 FIELDS = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in TYPES.items()]
@@ -154,7 +157,7 @@ PREDICATES = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(FILES, PREDICATES, st.one_of(st.none(), st.integers(0, 12)))
 def test_whatever_is_asked_it_lists_the_files_of_the_query_and_loses_none(batches, where, limit):
     of = snapshot(*batches)

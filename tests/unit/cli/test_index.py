@@ -5,14 +5,15 @@ import re
 
 import pytest
 
-from cli.account import Account
-from cli.index.show import dollars
+from cli.common.account import Account
 from cli.index.status import duration
-from core.index.items import head_key, table_of
-from core.index.store import attributes
-from pipeline import small
+from core.index.layout.head import attributes
+from core.index.layout.items import head_key, table_of
+from pipeline import local_build
 from pipeline.connection import dynamodb
+from pipeline.indexing import Indexer
 from pipeline.job import main
+from pipeline.report import dollars
 from pipeline.storage import _storage
 from tests.unit.delta import builder
 
@@ -120,7 +121,7 @@ def test_all_tables_are_tried_and_one_that_fails_is_told(index):
     by_table = {each["table"]: each for each in told.json}
     assert set(by_table) == {ORDERS, "too.retail.orders", "sales.retail.broken"}
     assert by_table["sales.retail.broken"]["outcome"] == "failed"
-    assert "`sluice doctor sales.retail.broken` says what to do" in by_table["sales.retail.broken"]["error"]
+    assert "`sluice doctor sales.retail.broken` to find the cause" in by_table["sales.retail.broken"]["error"]
     assert "✗ sales.retail.broken failed: The table" in shown.out
 
 
@@ -158,7 +159,9 @@ def test_another_number_of_columns_builds_it_anew_and_the_same_does_not(index):
 def test_the_job_and_the_command_mean_the_same_by_a_number_of_columns(index, capsys):
     dynamodb.cache_clear()  # of an earlier test's account
     assert main(["--table", ORDERS, "--columns", "0"]) == 0
-    assert "version 0, 30 files" in capsys.readouterr().out
+    summary = capsys.readouterr().out
+    assert f"{ORDERS} was indexed at version 0 (" in summary
+    assert "  files: 30, chunks: 1, " in summary
     assert index(ORDERS, "--columns", "0", "--json").json[0]["outcome"] == "up to date"
     assert main(["--table", ORDERS]) == 0
     assert index(ORDERS, "--json").json[0]["outcome"] == "up to date"
@@ -167,7 +170,7 @@ def test_the_job_and_the_command_mean_the_same_by_a_number_of_columns(index, cap
 
 def test_a_table_that_is_not_there_is_told(index):
     assert "does not exist" in index("sales.retail.gone").err
-    assert "does not name a table" in index("stats").err
+    assert "is not a table name" in index("stats").err
 
 
 def test_without_a_place_for_indexes_it_says_where_to_get_one(index, monkeypatch):
@@ -186,17 +189,26 @@ def test_the_place_for_indexes_can_be_given(sluice, commit, monkeypatch):
 
 
 def test_only_a_large_table_needs_spark(index, monkeypatch):
-    for name in ("pyspark", "pyspark.sql", "pipeline.spark_build"):
+    for name in ("pyspark", "pyspark.sql", "pipeline.spark.build"):
         monkeypatch.delitem("sys.modules", name, raising=False)
     monkeypatch.setitem(__import__("sys").modules, "pyspark", None)
 
     assert index(ORDERS).code == 0
-    monkeypatch.setattr(small, "SMALL_LOG_BYTES", 0)
+    monkeypatch.setattr(local_build, "SMALL_LOG_BYTES", 0)
     result = index(ORDERS, "--full")
 
     assert result.code == 1
     assert "pyspark is not installed" in result.out
-    assert "sluice[pipeline]" in result.out
+    assert "install sluice-sharing[pipeline]" in result.out
+
+
+def test_a_missing_module_outside_the_extra_is_not_blamed_on_the_extra(index, monkeypatch):
+    def broken(*_args, **_kwargs):
+        raise ModuleNotFoundError("No module named 'broken'", name="broken")
+
+    monkeypatch.setattr(Indexer, "index", broken)
+    with pytest.raises(ModuleNotFoundError, match="No module named 'broken'"):
+        index(ORDERS)
 
 
 def test_status_shows_versions_lag_and_size(index, commit):

@@ -24,10 +24,10 @@ class Pipe(StringIO):
 
     def flush(self) -> None:
         self.written.set()
-        assert self.looked_at.wait(10)
+        assert self.looked_at.wait(60)
 
     def next_line(self) -> str:
-        assert self.written.wait(10)
+        assert self.written.wait(60)
         line = self.getvalue().splitlines()[-1]
         self.written.clear()
         self.looked_at.set()

@@ -5,8 +5,8 @@ from textwrap import dedent
 
 import pytest
 
-from cli.errors import CommandError
-from cli.shares_file import MAX_BYTES, SharesFile, load
+from cli.apply.shares_file import MAX_BYTES, SharesFile, load
+from cli.common.errors import CommandError
 
 REFERENCE_FILE = """\
 # The format version of this config file
@@ -82,7 +82,7 @@ def test_the_reference_servers_own_file_is_taken_and_settings_without_effect_are
         1,
     )
     assert (desired.host, desired.port, desired.endpoint) == ("localhost", 8080, "/delta-sharing")
-    assert desired.warning(heeded=("host", "port", "endpoint")) == (
+    assert desired.warning(supported=("host", "port", "endpoint")) == (
         "These settings of the reference server have no effect here: authorization, ssl, "
         "preSignedUrlTimeoutSeconds, temporaryCredentialValiditySeconds, deltaTableCacheSize, "
         "stalenessAcceptable, evaluatePredicateHints, evaluateJsonPredicateHints, evaluateJsonPredicateHintsV2, "
@@ -165,7 +165,7 @@ def test_a_key_without_a_value_counts_as_absent(tmp_path):
         ),
         ("version: 1\nshares:\n- name: ''", "3: shares[0].name: must not be empty"),
         (f"version: 1\nshares:\n- name: {'x' * 256}", "3: shares[0].name: must have at most 255 characters"),
-        ("version: 1\nshares:\n- name: s\n  name: t", "4: shares[0].name: the key is written twice"),
+        ("version: 1\nshares:\n- name: s\n  name: t", "4: shares[0].name: the key is a duplicate"),
         (
             "version: 1\nshares:\n- name: s\n- name: t\n- name: S",
             "5: shares[2].name: 'S' is already used on line 3",
@@ -226,8 +226,12 @@ def test_an_error_of_a_file_names_line_and_key(tmp_path, text, expected):
         ("location: s3://bucket/t", "name", "'name' in a table must be provided"),
         ("name: t", "location", "'location' in a table must be provided"),
         ("{name: t, location: gs://bucket/t}", "location", "not an S3 location: 'gs://bucket/t'"),
-        ("{name: t, location: ./t}", "location", "only `sluice serve` with its embedded AWS takes local directories"),
-        ("{name: t, location: file:///t}", "location", "only `sluice serve` with its embedded AWS takes"),
+        (
+            "{name: t, location: ./t}",
+            "location",
+            "only `sluice serve` with the embedded AWS supports local directories",
+        ),
+        ("{name: t, location: file:///t}", "location", "only `sluice serve` with the embedded AWS supports"),
         ("{name: t, location: s3://bucket/t, historyShared: 1}", "historyShared", "must be true or false"),
         ("{name: t, location: s3://bucket/t, startVersion: -1}", "startVersion", "must be at least 0"),
         ("{name: t, location: s3://bucket/t, startVersion: 1.5}", "startVersion", "must be a whole number"),

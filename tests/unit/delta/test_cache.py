@@ -6,8 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from core.delta import reader
-from core.delta import tables as tables_module
-from core.delta.tables import CacheLimits, DeltaTables
+from core.delta.cache import snapshots
+from core.delta.cache import tables as cached_tables
+from core.delta.cache.tables import CacheLimits
+from core.delta.tables import DeltaTables
 from tests.unit.delta.builder import (
     PROTOCOL,
     TableInMemory,
@@ -94,7 +96,7 @@ def test_new_commits_that_were_compacted_are_read_so(table):
 @pytest.mark.parametrize(("constant", "rebased"), [("MANY_COMMITS", True), ("MANY_FILES", True), (None, False)])
 def test_a_newer_checkpoint_is_the_base_once_that_is_shorter(table, monkeypatch, constant, rebased):
     if constant:
-        monkeypatch.setattr(tables_module, constant, 1)
+        monkeypatch.setattr(snapshots, constant, 1)
     table.commit(0, PROTOCOL, metadata(), add("a"), add("b"))
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -175,7 +177,7 @@ def test_what_is_cached_is_served_to_the_credentials_that_read_it_only(table):
 
 
 def test_the_least_recently_used_table_is_forgotten_first(monkeypatch):
-    monkeypatch.setattr(tables_module, "MAX_TABLES", 2)
+    monkeypatch.setattr(cached_tables, "MAX_TABLES", 2)
     one, two, three = (TableInMemory(prefix) for prefix in ("one", "two", "three"))
     tables = DeltaTables()
     for table in (one, two, one, three):
@@ -288,7 +290,7 @@ def test_requests_for_one_table_do_not_wait_for_another():
     for table in (slow, fast):
         table.commit(0, PROTOCOL, metadata(), add("a"))
     tables, was_served = DeltaTables(), threading.Event()
-    slow.s3.on_get = lambda _: was_served.wait(10) or pytest.fail("the other table was not served meanwhile")
+    slow.s3.on_get = lambda _: was_served.wait(60) or pytest.fail("the other table was not served meanwhile")
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(tables.snapshot, slow.storage())
         assert tables.snapshot(fast.storage()).num_files == 1

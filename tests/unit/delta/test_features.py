@@ -15,8 +15,9 @@ from core.delta.features import (
     enabled_features,
     relayed,
 )
-from core.delta.snapshot import Metadata, Protocol
+from core.delta.model import Metadata, Protocol
 from core.errors import MalformedRequestError, SharingError, UnsupportedOperationError
+from tests.examples import examples
 
 
 def column(name: str, kind: object = "long", **metadata: object) -> dict[str, object]:
@@ -100,7 +101,7 @@ class TestActive:
         assert active(protocol, table(*columns)) == expected
 
     @given(depth=st.integers(1, 40), path=st.data())
-    @settings(deadline=None, max_examples=30)
+    @settings(deadline=None, max_examples=examples(30))
     def test_a_type_shows_at_any_depth(self, depth: int, path: st.DataObject) -> None:
         kind: Any = "timestamp_ntz"
         for _ in range(depth):
@@ -117,7 +118,7 @@ class TestActive:
         assert active(modern("timestampNtz"), table(column("a", kind))) == {"timestampNtz"}
 
     @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
-    @settings(deadline=None, max_examples=50)
+    @settings(deadline=None, max_examples=examples(50))
     def test_odd_schemas_are_no_failure(self, odd: Any) -> None:
         fields = [
             column("a", {"type": "variant", "fields": odd}),
@@ -151,7 +152,7 @@ def test_each_feature_that_must_be_named_cannot_be_read_as_plain_parquet() -> No
 
 
 @given(st.integers(-5, 10), st.integers(-5, 10), st.lists(st.text(max_size=5)), st.text(max_size=5))
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 def test_any_protocol_is_read_or_refused_with_a_4xx(reader: int, writer: int, features: list[str], mode: str) -> None:
     try:
         check_readable(Protocol(reader, writer, tuple(features)), table(**{"columnMapping.mode": mode}))

@@ -5,7 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.delta.history import AfterHistoryError, BeforeHistoryError, History, check_version
-from core.delta.log.files import Log, list_log
+from core.delta.log.listing import list_log
+from core.delta.log.segment import Log
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import TableInMemory, name
 

@@ -2,9 +2,10 @@
 
 import pytest
 
-from core.delta import tables as tables_module
-from core.delta.log.files import list_log
-from core.delta.tables import CacheLimits, DeltaTables
+from core.delta.cache import snapshots
+from core.delta.cache.tables import CacheLimits
+from core.delta.log.listing import list_log
+from core.delta.tables import DeltaTables
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import (
     PROTOCOL,
@@ -34,39 +35,39 @@ class TestHeads:
             table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
         tables = DeltaTables()
         for version in (2, 11, 5):
-            assert tables.head(table.storage(), version).num_files == version + 1
+            assert tables.summary(table.storage(), version).num_files == version + 1
         table.requests.clear()
         for version in (2, 11, 5):
-            assert tables.head(table.storage(), version).num_files == version + 1
+            assert tables.summary(table.storage(), version).num_files == version + 1
         assert table.requests == ["ListObjectsV2"] * 3
 
     def test_those_that_were_asked_for_longest_ago_make_room(self, table, monkeypatch):
-        monkeypatch.setattr(tables_module, "MAX_HEADS", 2)
+        monkeypatch.setattr(snapshots, "MAX_SUMMARIES", 2)
         for version in range(12):
             table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
         tables = DeltaTables()
         for version in (2, 5, 2, 7):
-            tables.head(table.storage(), version)
+            tables.summary(table.storage(), version)
         table.requests.clear()
-        tables.head(table.storage(), 2)
+        tables.summary(table.storage(), 2)
         assert table.requests == ["ListObjectsV2"]
-        tables.head(table.storage(), 5)
+        tables.summary(table.storage(), 5)
         assert table.requests.count("GetObject") == 6
 
     def test_they_are_of_the_log_that_is_there(self, table):
         table.commit(0, PROTOCOL, metadata())
         table.commit(1, add("a"))
         tables = DeltaTables()
-        tables.head(table.storage(), 1)
+        tables.summary(table.storage(), 1)
         table.commit(1, add("b"), add("c"))
-        assert tables.head(table.storage(), 1).num_files == 2
+        assert tables.summary(table.storage(), 1).num_files == 2
 
     def test_they_count_towards_what_is_kept(self, table):
         table.commit(0, PROTOCOL, metadata(schemaString=SCHEMA + " " * 10_000))
         tables = DeltaTables(limits=CacheLimits(memory_bytes=9_000))
         for _ in range(2):
             table.requests.clear()
-            assert tables.head(table.storage(), 0).num_files == 0
+            assert tables.summary(table.storage(), 0).num_files == 0
             assert "GetObject" in table.requests
 
 
@@ -86,7 +87,7 @@ class TestAgain:
         tables = DeltaTables()
         first = tables.snapshot(table.storage())
         table.requests.clear()
-        assert tables.snapshot_from(table.storage(), first.origin, 1) is first
+        assert tables.snapshot_from(table.storage(), first.checkpoint_id, 1) is first
         assert table.requests == ["ListObjectsV2"]
 
     @pytest.mark.parametrize("warm", [False, True])
@@ -100,10 +101,10 @@ class TestAgain:
         tables = tables if warm else DeltaTables()
         tables.snapshot(table.storage())
         assert [file.path for file in tables.snapshot(table.storage(), version=1).adds()] != list("abcdefghij")
-        again = tables.snapshot_from(table.storage(), first.origin, 1)
+        again = tables.snapshot_from(table.storage(), first.checkpoint_id, 1)
         assert [file.path for file in again.adds()] == list("abcdefghij")
         table.requests.clear()
-        assert tables.snapshot_from(table.storage(), first.origin, 1) is again
+        assert tables.snapshot_from(table.storage(), first.checkpoint_id, 1) is again
         assert table.requests == ["ListObjectsV2"]
 
     def test_it_is_first_read_from_where_others_can_read_it_too(self, table):
@@ -115,7 +116,7 @@ class TestAgain:
         table.delete(name(0))
         assert tables.snapshot(table.storage()) is old
         first = tables.snapshot_to_page(table.storage(), old)
-        again = DeltaTables().snapshot_from(table.storage(), first.origin, 1)
+        again = DeltaTables().snapshot_from(table.storage(), first.checkpoint_id, 1)
         assert [file.path for file in first.adds()] == [file.path for file in again.adds()] == list("jihgfedcba")
         assert tables.snapshot(table.storage()) is first
 
@@ -128,7 +129,7 @@ class TestAgain:
         tables = DeltaTables()
         tables.snapshot(table.storage())
         table.put(made, checkpoint(PROTOCOL, metadata(), *(add(letter) for letter in "jihgfedcba")))
-        origin = list_log(table.objects(), table.location).segment(int(made[11:31])).origin
+        origin = list_log(table.objects(), table.location).segment(int(made[11:31])).checkpoint_id
         for _ in range(2):
             again = tables.snapshot_from(table.storage(), origin, 2)
             assert [file.path for file in again.adds()] == list("jihgfedcba")
@@ -142,9 +143,9 @@ class TestAgain:
         tables.snapshot(table.storage())
         table.delete(name(0), name(1))
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            tables.snapshot_from(table.storage(), first.origin, 1)
+            tables.snapshot_from(table.storage(), first.checkpoint_id, 1)
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            DeltaTables().snapshot_from(table.storage(), first.origin, 1)
+            DeltaTables().snapshot_from(table.storage(), first.checkpoint_id, 1)
 
     def test_another_table_that_took_the_place_is_not_taken_for_it(self, table):
         self.ten_files(table)
@@ -153,4 +154,4 @@ class TestAgain:
         table.commit(0, PROTOCOL, metadata(id="another"), add("x"))
         table.commit(1, add("y"))
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            tables.snapshot_from(table.storage(), first.origin, 1)
+            tables.snapshot_from(table.storage(), first.checkpoint_id, 1)

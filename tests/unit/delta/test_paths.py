@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.delta.model import DeletionVector
 from core.delta.paths import Z85, FilePaths
-from core.delta.snapshot import DeletionVector
 from core.errors import MalformedRequestError, SharingError, UnsupportedOperationError
 from core.storage.location import S3Location
+from tests.examples import examples
 
 TABLE = S3Location("bucket", "some/table")
 CLONE = FilePaths(TABLE, [S3Location("archive", "old/base"), S3Location("bucket", "other")])
@@ -54,7 +55,7 @@ class TestRelative:
         assert FilePaths(S3Location("bucket", "")).find("f.parquet") == ("bucket", "f.parquet")
 
     @given(st.lists(st.text(st.sampled_from("ab=%:/.2\n") | st.characters(exclude_categories=["Cs"])), max_size=4))
-    @settings(deadline=None, max_examples=500)
+    @settings(deadline=None, max_examples=examples(500))
     def test_many_are_found_where_each_is_found(self, paths: list[str]) -> None:
         for table in (CLONE, FilePaths(S3Location("bucket", ""))):
             try:

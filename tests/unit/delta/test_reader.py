@@ -105,7 +105,7 @@ def test_of_two_checkpoints_of_a_version_one_is_read(one, other):
 
 
 def test_sidecars_are_read_at_the_same_time():
-    together = threading.Barrier(len(SIDECARS), timeout=10)
+    together = threading.Barrier(len(SIDECARS), timeout=60)
     table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
     table.s3.on_get = lambda key: together.wait() if "_sidecars" in key else None
     assert read(table).num_files == 3
@@ -269,6 +269,6 @@ def test_a_checkpoint_and_ten_commits_take_fourteen_requests_at_most():
 
 def test_commits_and_checkpoint_are_read_at_the_same_time():
     table = table_at_checkpoint(**CHECKPOINTS["parts"])
-    together = threading.Barrier(3, timeout=10)
+    together = threading.Barrier(3, timeout=60)
     table.s3.on_get = lambda key: None if key.endswith("_last_checkpoint") else together.wait()
     assert read(table).num_files == 3

@@ -8,7 +8,7 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.history import AfterHistoryError, BeforeHistoryError
-from core.delta.log import commits, files
+from core.delta.log import commits, listing
 from core.delta.tables import DeltaTables
 from core.errors import AnswerTooLargeError, MalformedRequestError, TableFilesError, UnsupportedOperationError
 from tests.unit.delta.builder import (
@@ -58,7 +58,7 @@ def test_a_log_that_is_deleted_while_it_is_read_is_missing(table):
 
 @pytest.mark.parametrize("look_back", [0, 5, 100])
 def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table, monkeypatch, look_back):
-    monkeypatch.setattr(files, "LOOK_BACK", look_back)
+    monkeypatch.setattr(listing, "LOOK_BACK", look_back)
     for version in range(21):
         table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
     for version in (10, 20):
@@ -72,7 +72,7 @@ def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table
 
 @pytest.mark.parametrize("look_back", [0, 100])
 def test_a_version_that_was_cleaned_up_is_refused_with_the_earliest(table, monkeypatch, look_back):
-    monkeypatch.setattr(files, "LOOK_BACK", look_back)
+    monkeypatch.setattr(listing, "LOOK_BACK", look_back)
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
     table.hint(10)
     table.commit(10, add("a"))

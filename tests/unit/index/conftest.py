@@ -2,14 +2,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from core.index import build, store
+from core.index.read import store
+from core.index.write import packing
 
 
 @pytest.fixture
 def small_chunks() -> Iterator[None]:
-    """Of some forty files each, as `world.files` makes them."""
+    """Of some forty files each, as `env.files` makes them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(build, "CONTENT_BYTES", 4500)
+        patch.setattr(packing, "CONTENT_BYTES", 4500)
         yield
 
 

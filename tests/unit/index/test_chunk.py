@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 
 from core.delta.index import UnusableIndexError
 from core.delta.log import actions
-from core.delta.snapshot import Add, Metadata
-from core.index.build import indexed_fields, pack_rows
-from core.index.chunk import Chunk
-from core.index.files import ChunkColumns, IndexedFiles
-from core.index.rows import rows_of
+from core.delta.model import Add, Metadata
+from core.index.layout.chunk import Chunk
+from core.index.layout.rows import rows_of
+from core.index.read.files import ChunkColumns, IndexedFiles
+from core.index.write.packing import indexed_fields, pack_rows
 from core.pruning.columns import FileColumns
 from core.pruning.schema import Field
-from tests.unit.index.world import file, metadata_of
+from tests.examples import examples
+from tests.unit.index.indexed_table import file, metadata_of
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -61,7 +62,7 @@ def packed(adds: list[Add], metadata: Metadata = METADATA) -> Chunk:
     return Chunk(pack_rows(rows_of([(add, None) for add in adds]), indexed_fields(metadata)).content)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(FILES)
 def test_files_come_back_as_they_were(adds: list[Add]) -> None:
     chunk = packed(adds)
@@ -81,7 +82,7 @@ def columns_of(columns: Any, fields: list[Field]) -> dict[str, Any]:
     return {name: json.dumps(values) for name, values in found.items()}
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(FILES, st.data())
 def test_pruning_is_told_what_the_files_would_tell(adds: list[Add], data: st.DataObject) -> None:
     fields = indexed_fields(METADATA)
@@ -92,7 +93,7 @@ def test_pruning_is_told_what_the_files_would_tell(adds: list[Add], data: st.Dat
     assert columns_of(columns.select(chosen), fields) == columns_of(plain.select(chosen), fields)
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(FILES, st.data())
 def test_some_files_of_a_chunk_are_those_files(adds: list[Add], data: st.DataObject) -> None:
     files = IndexedFiles(packed(adds), range(len(adds)))
@@ -178,7 +179,7 @@ def test_what_the_log_says_of_a_file_in_a_wrong_type_is_relayed_or_not_indexed(m
     assert list(chunk.files.adds()) == [add]
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=examples(200))
 @given(st.binary(max_size=40))
 def test_what_is_no_chunk_is_not_read(content: bytes) -> None:
     with pytest.raises(UnusableIndexError):

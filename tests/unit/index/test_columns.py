@@ -8,15 +8,15 @@ from typing import Any
 import pytest
 
 from core.catalog.model import Table
-from core.delta.snapshot import Metadata
-from core.index.build import indexed_fields
-from core.index.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS, STATISTICS_COLUMNS, column_names
-from core.index.items import table_of
-from core.index.root import Root
+from core.delta.model import Metadata
+from core.index.layout.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS, STATISTICS_COLUMNS, column_names
+from core.index.layout.items import table_of
+from core.index.layout.root import Root
+from core.index.write.packing import indexed_fields
 from pipeline.indexing import Indexer
 from pipeline.storage import TableStorage
 from tests.unit.delta.builder import PROTOCOL, Action, add, commit, metadata, name
-from tests.unit.index.world import IndexedTable, check_same, mapped, metadata_of, schema_of
+from tests.unit.index.indexed_table import IndexedTable, check_same, mapped, metadata_of, schema_of
 
 COLUMNS = metadata_of("p", a="long", p="string", b="long", c="long")
 POINT = {
@@ -142,21 +142,21 @@ def wide_file(number: int) -> Action:
 
 @pytest.mark.parametrize(("columns", "number"), [((), 32), ((0,), 0), ((1,), 1), ((MAX_INDEXED_COLUMNS,), 2000)])
 def test_an_index_of_a_wide_table_has_the_answers_of_the_log(columns: tuple[int, ...], number: int) -> None:
-    world = IndexedTable()
+    env = IndexedTable()
     asked: dict[str, Any] = {"columns": columns[0]} if columns else {}
     schema = metadata(schemaString=schema_of(**WIDE), partitionColumns=[])
-    world.lake.commit(0, PROTOCOL, schema, *map(wide_file, range(60)))
-    world.build(**asked)
+    env.lake.commit(0, PROTOCOL, schema, *map(wide_file, range(60)))
+    env.build(**asked)
     hints = [f"{name} < 40" for name in ("c0", "c31", "c32", "c39", "c1500", "c1999", "c1000", "gone")]
     hints += ["c0 < 200 AND c1500 > 100", "c32 < 40 OR c3 > 290", "c1000 IS NULL", "c0 IS NULL"]
 
-    assert len(world.root().zones) == number
-    check_same(world, hints)
-    world.lake.commit(1, *map(wide_file, range(60, 70)))
-    check_same(world, hints)
-    world.build(**asked)
-    assert len(world.root().zones) == number
-    check_same(world, hints)
+    assert len(env.root().zones) == number
+    check_same(env, hints)
+    env.lake.commit(1, *map(wide_file, range(60, 70)))
+    check_same(env, hints)
+    env.build(**asked)
+    assert len(env.root().zones) == number
+    check_same(env, hints)
 
 
 class LocalTable:

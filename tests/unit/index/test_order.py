@@ -5,14 +5,15 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.index.build import indexed_fields
-from core.index.order import CELLS, Order, curve
+from core.index.write.order import CELLS, Order, curve
+from core.index.write.packing import indexed_fields
 from core.pruning.columns import FileColumns
+from tests.examples import examples
 from tests.property.pruning.predicates import Drawing
 from tests.property.pruning.tables import COLUMNS, Table, tables
 from tests.property.pruning.writers import WRITERS
+from tests.unit.index.indexed_table import metadata_of
 from tests.unit.index.test_zones import metadata
-from tests.unit.index.world import metadata_of
 from tests.unit.pruning.support import columns_of
 
 FIELDS = indexed_fields(metadata_of("p", wide="long", time="long", p="integer"))
@@ -89,7 +90,7 @@ def test_files_without_statistics_lie_together() -> None:
     assert [rows[place] for place in places[5:]] == sorted(rows[place] for place in places[5:])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(table=tables(COLUMNS), data=st.data())
 def test_whatever_is_in_the_files_each_has_its_place(table: Table, data: st.DataObject) -> None:
     drawing = Drawing(data, table.columns)

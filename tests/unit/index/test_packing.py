@@ -7,17 +7,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.delta.snapshot import Add
-from core.index.build import ENOUGH, PackedChunk, TooLargeFileError, indexed_fields, pack_chunks
-from core.index.chunk import Chunk
-from core.index.items import CONTENT_BYTES
-from core.index.keys import hash_of
-from core.index.rows import rows_of
-from tests.unit.index.world import file, metadata_of
+from core.delta.model import Add
+from core.index.layout.buckets import hash_of
+from core.index.layout.chunk import Chunk
+from core.index.layout.items import CONTENT_BYTES
+from core.index.layout.rows import rows_of
+from core.index.write.packing import ENOUGH, PackedChunk, TooLargeFileError, indexed_fields, pack_chunks
+from tests.examples import examples
+from tests.unit.index.indexed_table import file, metadata_of
 
 FIELDS = indexed_fields(metadata_of(id="long"))
 # A build of these takes a second; one that never ends must not take all of the suite's time.
-pytestmark = pytest.mark.timeout(30)
+pytestmark = pytest.mark.timeout(120)
 
 
 def noise(size: int, seed: int) -> str:
@@ -60,7 +61,7 @@ def test_a_large_file_among_small_ones_is_packed() -> None:
     chunks_of(adds([600_000 if number % 400 == 200 else 500 for number in range(1200)]))
 
 
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=examples(10))
 @given(st.lists(st.sampled_from([50, 5_000, 60_000, 250_000, 500_000, 700_000]), min_size=1, max_size=10))
 def test_files_of_all_sizes_are_packed_in_their_order(sizes: list[int]) -> None:
     chunks_of(adds(sizes), batch=3)

@@ -9,13 +9,15 @@ from typing import Any
 
 import pytest
 
-from core.delta.tables import MAX_BYTES_OVER_INDEX, MAX_COMMITS_OVER_INDEX, DeltaTables
-from core.index import build, store
-from core.index.keys import ENTRY
-from core.index.reader import DISTRUST_SECONDS, HEAD_SECONDS
+from core.delta.cache.snapshots import MAX_BYTES_OVER_INDEX, MAX_COMMITS_OVER_INDEX
+from core.delta.tables import DeltaTables
+from core.index.layout.buckets import ENTRY
+from core.index.read import store
+from core.index.read.indexes import DISTRUST_SECONDS, HEAD_SECONDS
+from core.index.write import packing
 from tests.unit.delta.builder import add, checkpoint, metadata, name, remove
-from tests.unit.index.world import IndexedTable, files, paths, schema_of
-from tests.unit.sharing.world import DELTA, World
+from tests.unit.index.indexed_table import IndexedTable, files, paths, schema_of
+from tests.unit.sharing.shared_table import DELTA, SharedTable
 
 pytestmark = pytest.mark.usefixtures("small_chunks")
 SELECTIVE = {"predicateHints": ["p = '1' AND id = 17"]}
@@ -25,8 +27,8 @@ class Shared(IndexedTable):
     """A table of ten chunks, shared; two commits are newer than its index."""
 
     def __init__(self, *, newer: bool = True) -> None:
-        self.world = World()
-        super().__init__(self.world.lake)
+        self.env = SharedTable()
+        super().__init__(self.env.lake)
         self.begin(*files(0, 400))
         self.head = self.build()
         if newer:
@@ -37,13 +39,13 @@ class Shared(IndexedTable):
         self.serve(self.reader(lambda: self.time))
 
     def serve(self, tables: DeltaTables) -> None:
-        self.world.tables = replace(self.world.tables, delta=tables)
+        self.env.tables = replace(self.env.tables, delta=tables)
 
     def asked(self, **body: Any) -> tuple[Counter[str], Counter[str]]:
         """The requests to S3 and to DynamoDB that a query makes."""
         self.lake.requests.clear()
         self.dynamodb.requests.clear()
-        self.world.query(DELTA, **body)
+        self.env.query(DELTA, **body)
         return Counter(self.lake.requests), Counter(self.dynamodb.requests)
 
 
@@ -77,9 +79,9 @@ def test_only_chunks_that_may_match_are_read() -> None:
     snapshot = shared.snapshot(reader)
     assert shared.head.chunks >= 8
     shared.asked(**SELECTIVE)
-    selective = len(shared.world.raw)
+    selective = len(shared.env.raw)
     shared.asked()
-    assert (selective, len(shared.world.raw)) == (3, 402)
+    assert (selective, len(shared.env.raw)) == (3, 402)
     indexes: Any = reader._index
     indexes._store.traffic.items = 0
     assert len(paths(snapshot)) == 400
@@ -96,28 +98,28 @@ def test_a_limit_ends_the_reading() -> None:
 
 
 def test_not_all_chunks_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "BYTES_PER_GET", 2 * build.CONTENT_BYTES)
-    monkeypatch.setattr(store, "FIRST_BYTES", 2 * build.CONTENT_BYTES)
+    monkeypatch.setattr(store, "BYTES_PER_GET", 2 * packing.CONTENT_BYTES)
+    monkeypatch.setattr(store, "FIRST_BYTES", 2 * packing.CONTENT_BYTES)
     monkeypatch.setattr(store, "KEPT_BYTES", 0)
-    world = IndexedTable()
-    world.begin(*files(0, 6000))
-    chunks = world.build().chunks
+    env = IndexedTable()
+    env.begin(*files(0, 6000))
+    chunks = env.build().chunks
     assert chunks > 100
     read: list[weakref.ref[Any]] = []
-    batches = world.snapshot().batches(None)
-    world.dynamodb.requests.clear()
+    batches = env.snapshot().batches(None)
+    env.dynamodb.requests.clear()
     for number, batch in enumerate(batches, start=1):
         assert batch.num_files
         read.append(weakref.ref(batch._chunk))  # type: ignore[attr-defined]
         del batch
         gc.collect(0)
         assert sum(chunk() is not None for chunk in read) <= 2
-        assert len(world.dynamodb.requests) <= -(-number // 2) + store.GETS_AHEAD
+        assert len(env.dynamodb.requests) <= -(-number // 2) + store.GETS_AHEAD
     assert len(read) == chunks
 
 
 def test_a_query_that_reads_all_does_not_drop_what_selective_ones_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "KEPT_BYTES", 10 * build.CONTENT_BYTES)
+    monkeypatch.setattr(store, "KEPT_BYTES", 10 * packing.CONTENT_BYTES)
     shared = Shared(newer=False)
     shared.asked(**SELECTIVE)
     assert shared.asked()[1]["BatchGetItem"] > 0
@@ -137,12 +139,12 @@ def test_the_head_is_looked_at_again_after_a_while() -> None:
 def test_a_newer_build_is_taken_up_by_a_process_that_knows_an_older_one() -> None:
     shared = Shared()
     reader = shared.reader(lambda: shared.time)
-    assert f"index-{shared.head.build}" in shared.snapshot(reader).origin
+    assert f"index-{shared.head.build}" in shared.snapshot(reader).checkpoint_id
     newer = shared.build()
-    assert f"index-{shared.head.build}" in shared.snapshot(reader).origin
+    assert f"index-{shared.head.build}" in shared.snapshot(reader).checkpoint_id
     shared.time += HEAD_SECONDS
     snapshot = shared.snapshot(reader)
-    assert snapshot.origin == f"2:index-{newer.build}"
+    assert snapshot.checkpoint_id == f"2:index-{newer.build}"
     assert paths(snapshot) == paths(DeltaTables().snapshot(shared.lake.storage()))
 
 
@@ -166,20 +168,20 @@ def test_beyond_a_number_of_commits_the_log_is_read() -> None:
     shared = Shared(newer=False)
     for version in range(1, MAX_COMMITS_OVER_INDEX + 1):
         shared.lake.commit(version, add(f"new-{version}"))
-    assert "index" in shared.snapshot().origin
+    assert "index" in shared.snapshot().checkpoint_id
     shared.lake.commit(MAX_COMMITS_OVER_INDEX + 1, add("last"))
     snapshot = shared.snapshot()
-    assert "index" not in snapshot.origin
-    assert snapshot.head == DeltaTables().snapshot(shared.lake.storage()).head
+    assert "index" not in snapshot.checkpoint_id
+    assert snapshot.summary == DeltaTables().snapshot(shared.lake.storage()).summary
 
 
 def test_beyond_a_size_of_commits_the_log_is_read() -> None:
     shared = Shared(newer=False)
     shared.lake.commit(1, add("small"))
-    assert "index" in shared.snapshot().origin
+    assert "index" in shared.snapshot().checkpoint_id
     shared.lake.commit(2, add("large", stats="x" * MAX_BYTES_OVER_INDEX))
     snapshot = shared.snapshot()
-    assert "index" not in snapshot.origin
+    assert "index" not in snapshot.checkpoint_id
     assert snapshot.num_files == 402
 
 
@@ -203,23 +205,23 @@ def test_a_checkpoint_in_the_place_of_cleaned_up_commits_is_read_from_the_log() 
 
 @pytest.mark.parametrize("newer", [False, True], ids=["as indexed", "with a commit since"])
 def test_a_version_that_states_its_own_time_has_it_also_if_its_commit_is_gone(newer: bool) -> None:
-    world = IndexedTable()
+    env = IndexedTable()
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}}
     about = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
-    world.lake.put(name(5, "checkpoint.parquet"), checkpoint(protocol, about, *files(0, 5)), at_ms=77)
-    world.build()
+    env.lake.put(name(5, "checkpoint.parquet"), checkpoint(protocol, about, *files(0, 5)), at_ms=77)
+    env.build()
     if newer:
-        world.lake.commit(6, {"commitInfo": {"inCommitTimestamp": 1234}}, add("new"))
-    snapshot = world.snapshot()
-    assert "index" in snapshot.origin
-    assert snapshot.head == DeltaTables().snapshot(world.lake.storage()).head
+        env.lake.commit(6, {"commitInfo": {"inCommitTimestamp": 1234}}, add("new"))
+    snapshot = env.snapshot()
+    assert "index" in snapshot.checkpoint_id
+    assert snapshot.summary == DeltaTables().snapshot(env.lake.storage()).summary
 
 
 def test_an_index_that_failed_is_left_alone_for_a_while() -> None:
     shared = Shared(newer=False)
     removed = {key: shared.dynamodb.items[key] for key in shared.keys("C")}
     shared.remove(set(removed))
-    assert len(shared.world.query(DELTA)) == 402
+    assert len(shared.env.query(DELTA)) == 402
     shared.dynamodb.items |= removed
     assert shared.asked()[1] == {}
     shared.time += DISTRUST_SECONDS - 1
@@ -245,22 +247,22 @@ ASKED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("capabilities", ["", DELTA], ids=["parquet", "delta"])
 def test_an_answer_has_the_same_lines_with_an_index(asked: str, capabilities: str) -> None:
     shared = Shared()
-    shared.world.query(capabilities, **ASKED[asked])
-    head, lines = shared.world.raw[:2], sorted(shared.world.raw)
+    shared.env.query(capabilities, **ASKED[asked])
+    head, lines = shared.env.raw[:2], sorted(shared.env.raw)
     shared.serve(DeltaTables())
-    shared.world.query(capabilities, **ASKED[asked])
-    assert shared.world.raw[:2] == head
-    assert sorted(shared.world.raw) == lines
+    shared.env.query(capabilities, **ASKED[asked])
+    assert shared.env.raw[:2] == head
+    assert sorted(shared.env.raw) == lines
 
 
 @pytest.mark.parametrize("warm", [False, True])
 def test_pages_are_the_answer_in_pieces_in_the_order_of_the_log(warm: bool) -> None:
     shared = Shared()
     if warm:
-        shared.world.query(DELTA)
-    pages = shared.world.pages(shared.world.query, DELTA, maxFiles=150)
+        shared.env.query(DELTA)
+    pages = shared.env.pages(shared.env.query, DELTA, maxFiles=150)
     shared.serve(DeltaTables())
-    assert pages == shared.world.pages(shared.world.query, DELTA, maxFiles=150)
+    assert pages == shared.env.pages(shared.env.query, DELTA, maxFiles=150)
     assert [len(page) for page in pages] == [152, 152, 103]
 
 
@@ -272,22 +274,22 @@ def test_changes_are_the_same_with_an_index() -> None:
     shared.lake.commit(4, add("late", size=4))
     shared.build()
     shared.lake.commit(5, add("later", size=4))
-    shared.world.query(DELTA)
-    with_index = shared.world.changes(DELTA, startingVersion=3)
+    shared.env.query(DELTA)
+    with_index = shared.env.changes(DELTA, startingVersion=3)
     shared.serve(DeltaTables())
-    assert with_index == shared.world.changes(DELTA, startingVersion=3)
+    assert with_index == shared.env.changes(DELTA, startingVersion=3)
     assert len(with_index) > 3
 
 
 @pytest.mark.usefixtures("one_by_one")
 def test_a_refreshed_answer_goes_on_from_the_log_if_the_index_fails() -> None:
     shared = Shared(newer=False)
-    first = shared.world.query(f"{DELTA};includeendstreamaction=true", includeRefreshToken=True)
+    first = shared.env.query(f"{DELTA};includeendstreamaction=true", includeRefreshToken=True)
     token = first[-1]["endStreamAction"]["refreshToken"]
     shared.remove(shared.keys("C"))
-    store_of: Any = shared.world.tables.delta._index
+    store_of: Any = shared.env.tables.delta._index
     store_of._store._kept.clear()
-    refreshed = shared.world.query(DELTA, refreshToken=token, limitHint=10**6, includeRefreshToken=True)
+    refreshed = shared.env.query(DELTA, refreshToken=token, limitHint=10**6, includeRefreshToken=True)
     assert len([line for line in refreshed if "file" in line]) == 400
 
 
@@ -304,4 +306,4 @@ def test_totals_are_the_logs_also_if_a_bucket_is_damaged(damage: str) -> None:
     for key in shared.keys("K"):
         item = shared.dynamodb.items[key]
         item["content"] = {"B": BUCKET_DAMAGE[damage](item["content"]["B"])}
-    assert shared.snapshot().head == DeltaTables().snapshot(shared.lake.storage()).head
+    assert shared.snapshot().summary == DeltaTables().snapshot(shared.lake.storage()).summary

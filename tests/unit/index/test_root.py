@@ -10,19 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.delta.index import UnusableIndexError
-from core.delta.log.replay import Totals
-from core.delta.snapshot import Metadata, Protocol
-from core.index.items import Place
-from core.index.root import ChunkInfo, Root
+from core.delta.model import Metadata, Protocol, Totals
+from core.index.layout.items import Place
+from core.index.layout.root import ChunkInfo, Root
 from core.pruning.schema import DataType, Field
-from core.pruning.values import TOP
-from core.pruning.zones import Zone
+from core.pruning.values import ABOVE_ALL
+from core.pruning.zone_maps import ZoneMap
 from core.storage.objects import ObjectInfo
-from tests.unit.index.world import schema_of
+from tests.examples import examples
+from tests.unit.index.indexed_table import schema_of
 
 TEXTS = st.text(st.characters(exclude_categories=[]))  # a bound of strings may end in half a surrogate pair
 BOUNDS = (
-    st.sampled_from([TOP, math.inf, -math.inf, -0.0, 0.0, 5.0, 5, True, False, "", "top", "inf"])
+    st.sampled_from([ABOVE_ALL, math.inf, -math.inf, -0.0, 0.0, 5.0, 5, True, False, "", "top", "inf"])
     | st.integers(-(10**38), 10**38)
     | st.floats(allow_nan=False)
     | TEXTS
@@ -54,16 +54,16 @@ def typed(value: Any) -> Any:
     return [(type(bound), str(bound) if isinstance(bound, float) else bound) for bound in value]
 
 
-@settings(deadline=None, max_examples=200)
-@given(st.lists(st.builds(Zone, BOUNDS, BOUNDS, st.booleans(), st.booleans()), max_size=4))
-def test_every_bound_comes_back_equal_and_of_its_type(zones: list[Zone]) -> None:
+@settings(deadline=None, max_examples=examples(200))
+@given(st.lists(st.builds(ZoneMap, BOUNDS, BOUNDS, st.booleans(), st.booleans()), max_size=4))
+def test_every_bound_comes_back_equal_and_of_its_type(zones: list[ZoneMap]) -> None:
     kept = Root.unpack(root(zones=dict.fromkeys(FIELDS, zones)).pack()).zones
     assert list(kept) == FIELDS
     for read in kept.values():
         assert list(map(typed, read)) == list(map(typed, zones))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.none() | TEXTS, TEXTS_BY_NAME, TEXTS_BY_NAME, st.lists(TEXTS).map(tuple), st.none() | st.integers())
 def test_all_that_is_said_of_the_table_comes_back(
     name: str | None, options: Any, configuration: Any, columns: tuple[str, ...], created: int | None
@@ -92,10 +92,10 @@ def test_a_root_that_is_none_is_not_read(change: dict[str, Any]) -> None:
         Root.unpack(changed(root().pack(), **change))
 
 
-@settings(deadline=None, max_examples=300)
+@settings(deadline=None, max_examples=examples(300))
 @given(st.data())
 def test_no_damage_goes_unseen(data: st.DataObject) -> None:
-    written = root(zones={field: [Zone(1, 2, has_values=True, has_nulls=False)] for field in FIELDS})
+    written = root(zones={field: [ZoneMap(1, 2, has_values=True, has_nulls=False)] for field in FIELDS})
     content = bytearray(written.pack())
     kind = data.draw(st.sampled_from(["a bit", "a part is missing", "cut"]))
     place = data.draw(st.integers(1, len(content) - 1))

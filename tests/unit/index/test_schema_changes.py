@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.delta.builder import Action, add, metadata
-from tests.unit.index.world import IndexedTable, check_same, mapped, schema_of
+from tests.unit.index.indexed_table import IndexedTable, check_same, mapped, schema_of
 
 PROTOCOL = {
     "protocol": {
@@ -40,15 +40,15 @@ def test_a_column_of_a_wider_type_is_pruned_by_as_without_an_index(change: str, 
     before, after, values, literals = WIDENED[change]
     columns = ["c"] if partitioned else []
     files = [with_value(number, value, partitioned) for number, value in enumerate(values)]
-    world = IndexedTable()
-    world.lake.commit(0, PROTOCOL, metadata(schemaString=schema_of(c=before), partitionColumns=columns), *files)
-    world.build()
+    env = IndexedTable()
+    env.lake.commit(0, PROTOCOL, metadata(schemaString=schema_of(c=before), partitionColumns=columns), *files)
+    env.build()
     widened = [{"toType": after, "fromType": before, "tableVersion": 1}]
     schema = schema_of(c=after).replace('"metadata": {}', f'"metadata": {{"delta.typeChanges": {json.dumps(widened)}}}')
     later = with_value(99, values[-1], partitioned)
-    world.lake.commit(1, metadata(schemaString=schema, partitionColumns=columns), later)
+    env.lake.commit(1, metadata(schemaString=schema, partitionColumns=columns), later)
     operators = ("=", "<", ">", "<=", ">=", "<>")
-    check_same(world, [f"c {operator} {literal}" for operator in operators for literal in literals] + ["c IS NULL"])
+    check_same(env, [f"c {operator} {literal}" for operator in operators for literal in literals] + ["c IS NULL"])
 
 
 def test_columns_that_are_renamed_swapped_or_made_anew_are_the_ones_that_the_log_means() -> None:
@@ -60,20 +60,20 @@ def test_columns_that_are_renamed_swapped_or_made_anew_are_the_ones_that_the_log
     hints = [
         f"{name} {operator} {at}" for name in "abc" for operator in ("=", ">", "IS NULL OR a =") for at in (0, 3, 8)
     ]
-    world = IndexedTable()
-    world.lake.commit(0, PROTOCOL, metadata(schemaString=mapped(a="x", b="y"), **about), *files)
-    world.build()
+    env = IndexedTable()
+    env.lake.commit(0, PROTOCOL, metadata(schemaString=mapped(a="x", b="y"), **about), *files)
+    env.build()
     for version, names in enumerate(({"b": "x", "a": "y"}, {"c": "x", "a": "y"}, {"a": "z", "c": "y"}), start=1):
-        world.lake.commit(version, metadata(schemaString=mapped(**names), **about))
-        check_same(world, hints)
+        env.lake.commit(version, metadata(schemaString=mapped(**names), **about))
+        check_same(env, hints)
 
 
 def test_other_partition_columns_than_the_indexs_are_no_matter() -> None:
-    world = IndexedTable()
+    env = IndexedTable()
     files = [add(f"{number}", partitionValues={"p": f"{number}"}) for number in range(4)]
     schema = schema_of(p="long", q="long")
-    world.lake.commit(0, PROTOCOL, metadata(schemaString=schema, partitionColumns=["p"]), *files)
-    world.build()
+    env.lake.commit(0, PROTOCOL, metadata(schemaString=schema, partitionColumns=["p"]), *files)
+    env.build()
     later = [add(f"q{number}", partitionValues={"q": f"{number}"}) for number in range(4)]
-    world.lake.commit(1, metadata(schemaString=schema, partitionColumns=["q"]), *later)
-    check_same(world, ["p = 2", "q = 2", "p = 2 AND q = 2", "p IS NULL", "q > 1 OR p > 1"])
+    env.lake.commit(1, metadata(schemaString=schema, partitionColumns=["q"]), *later)
+    check_same(env, ["p = 2", "q = 2", "p = 2 AND q = 2", "p IS NULL", "q > 1 OR p > 1"])

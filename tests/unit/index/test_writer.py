@@ -7,9 +7,11 @@ from botocore.exceptions import ClientError, ConnectionClosedError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.index.items import CONTENT_BYTES, ItemKey, root_pk
-from core.index.store import Head, IndexStore
-from core.index.writer import ATTEMPTS, LONGEST_WAIT_SECONDS, IndexWriter, WriteFailedError
+from core.index.layout.head import Head
+from core.index.layout.items import CONTENT_BYTES, ItemKey, root_pk
+from core.index.read.store import IndexStore
+from core.index.write.writer import ATTEMPTS, LONGEST_WAIT_SECONDS, IndexWriter, WriteFailedError
+from tests.examples import examples
 from tests.memory_dynamodb import MemoryDynamoDB, error
 
 FAULTS: dict[str, Exception] = {
@@ -69,33 +71,33 @@ def items(number: int, size: int = 10) -> list[tuple[ItemKey, bytes]]:
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_fails_is_sent_again_more_and_more_slowly(fault: str) -> None:
-    world = Written()
-    world.fail(6, FAULTS[fault])
-    world.writer.put(items(3))
-    assert world.contents() == dict(items(3))
-    assert len(world.clock.waits) == 6
-    assert sum(world.clock.waits[3:]) > sum(world.clock.waits[:3])
+    env = Written()
+    env.fail(6, FAULTS[fault])
+    env.writer.put(items(3))
+    assert env.contents() == dict(items(3))
+    assert len(env.clock.waits) == 6
+    assert sum(env.clock.waits[3:]) > sum(env.clock.waits[:3])
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_in_the_end_it_gives_up(fault: str) -> None:
-    world = Written()
-    world.fail(10**6, FAULTS[fault])
+    env = Written()
+    env.fail(10**6, FAULTS[fault])
     with pytest.raises(WriteFailedError, match="DynamoDB"):
-        world.writer.put(items(3))
-    assert world.dynamodb.requests == ["BatchWriteItem"] * ATTEMPTS
-    assert max(world.clock.waits) <= LONGEST_WAIT_SECONDS
+        env.writer.put(items(3))
+    assert env.dynamodb.requests == ["BatchWriteItem"] * ATTEMPTS
+    assert max(env.clock.waits) <= LONGEST_WAIT_SECONDS
 
 
 def test_what_will_never_be_taken_is_not_sent_again() -> None:
-    world = Written()
-    world.fail(1, error("AccessDeniedException", 400))
+    env = Written()
+    env.fail(1, error("AccessDeniedException", 400))
     with pytest.raises(ClientError):
-        world.writer.put(items(3))
-    assert world.dynamodb.requests == ["BatchWriteItem"]
+        env.writer.put(items(3))
+    assert env.dynamodb.requests == ["BatchWriteItem"]
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     st.lists(st.integers(0, 300_000), max_size=60),
     st.lists(st.booleans(), max_size=ATTEMPTS - 1),  # none is refused so often that it is given up
@@ -104,75 +106,75 @@ def test_what_will_never_be_taken_is_not_sent_again() -> None:
 def test_all_is_written_however_little_is_taken_at_a_time(
     sizes: list[int], unprocessed: list[bool], also_deleted: bool
 ) -> None:
-    world = Written()
+    env = Written()
     left = iter(unprocessed)
-    world.dynamodb.unprocessed = lambda _: next(left, False)
+    env.dynamodb.unprocessed = lambda _: next(left, False)
     wanted = {ItemKey(f"p{place % 3}", f"{place:04d}"): bytes(size) for place, size in enumerate(sizes)}
-    world.writer.put(wanted.items())
-    assert world.contents() == wanted
+    env.writer.put(wanted.items())
+    assert env.contents() == wanted
     if also_deleted:
-        world.writer.delete(wanted)
-        assert world.contents() == {}
+        env.writer.delete(wanted)
+        assert env.contents() == {}
 
 
 def test_what_is_never_taken_is_given_up() -> None:
-    world = Written()
-    world.dynamodb.unprocessed = lambda _: True
+    env = Written()
+    env.dynamodb.unprocessed = lambda _: True
     with pytest.raises(WriteFailedError):
-        world.writer.put(items(1))
+        env.writer.put(items(1))
 
 
 @pytest.mark.parametrize("size", [100, 1024, 1025, 300_000])
 def test_no_more_is_written_in_a_second_than_the_cap(size: int) -> None:
     units = 60 * -(-size // 1024)
-    world = Written(units_per_second=50)
-    world.writer.put(items(60, size))
-    world.writer.put(items(1, 1))  # is not begun before the rest had its time
-    assert world.writer.units == units + 1
-    assert world.clock.at - 100 == pytest.approx(units / 50)
+    env = Written(units_per_second=50)
+    env.writer.put(items(60, size))
+    env.writer.put(items(1, 1))  # is not begun before the rest had its time
+    assert env.writer.units == units + 1
+    assert env.clock.at - 100 == pytest.approx(units / 50)
 
 
 def test_a_cap_that_is_not_reached_takes_no_time() -> None:
-    world = Written(units_per_second=50)
+    env = Written(units_per_second=50)
     for _ in range(20):
-        world.writer.put(items(1))
-        world.clock.at += 1
-    assert world.clock.waits == []
+        env.writer.put(items(1))
+        env.clock.at += 1
+    assert env.clock.waits == []
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=examples(20))
 @given(st.integers(1, 3 * CONTENT_BYTES))
 def test_a_root_of_any_size_comes_back(size: int) -> None:
-    world = Written()
+    env = Written()
     content = bytes(place % 251 for place in range(0, size, 97)) * 97
-    world.writer.put_root("t", "b", content)
-    assert world.store.root("t", "b") == content
-    assert len(list(world.writer.keys(root_pk("t", "b")))) == -(-len(content) // CONTENT_BYTES)
+    env.writer.put_root("t", "b", content)
+    assert env.store.root("t", "b") == content
+    assert len(list(env.writer.keys(root_pk("t", "b")))) == -(-len(content) // CONTENT_BYTES)
 
 
 def test_the_head_moves_only_from_the_build_that_is_expected() -> None:
-    world = Written()
-    move = world.writer.move_head
+    env = Written()
+    move = env.writer.move_head
     second, third = (Head(name, 4, 5, 1, 10, 8.5, 0.25) for name in ("c", "d"))
     assert move("t", HEAD, None) is None
-    assert world.store.head("t") == world.writer.head("t") == HEAD
+    assert env.store.head("t") == env.writer.head("t") == HEAD
     assert move("t", second, None) == HEAD
     assert move("t", second, "other") == HEAD
     assert move("t", second, "b") is None
     assert move("t", third, "b") == second
-    assert world.writer.head("t") == second
-    assert world.writer.head("another") is None
+    assert env.writer.head("t") == second
+    assert env.writer.head("another") is None
 
 
 def test_a_head_that_was_moved_although_no_answer_came_is_moved() -> None:
     """botocore sends it again, and DynamoDB says that the condition holds no more."""
-    world = Written()
-    world.writer.move_head("t", HEAD, None)
-    assert world.writer.move_head("t", HEAD, None) is None
+    env = Written()
+    env.writer.move_head("t", HEAD, None)
+    assert env.writer.move_head("t", HEAD, None) is None
 
 
 def test_a_head_that_is_gone_is_not_moved() -> None:
-    world = Written()
+    env = Written()
     with pytest.raises(ClientError):
-        world.writer.move_head("t", HEAD, "expected")
-    assert world.writer.head("t") is None
+        env.writer.move_head("t", HEAD, "expected")
+    assert env.writer.head("t") is None

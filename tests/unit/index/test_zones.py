@@ -6,21 +6,22 @@ from typing import Any
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
-from core.delta.snapshot import Metadata
-from core.index.build import indexed_fields
-from core.index.root import Root
+from core.delta.model import Metadata
+from core.index.layout.root import Root
+from core.index.write.packing import indexed_fields
 from core.pruning.columns import FileColumns
 from core.pruning.evaluate import Batch
-from core.pruning.files import SOME
+from core.pruning.files import MAY_MATCH
 from core.pruning.predicate import Predicate, compile_predicate
 from core.pruning.ranges import extremes_of
 from core.pruning.schema import Field
-from core.pruning.zones import ZoneBatch, zone_of
+from core.pruning.zone_maps import ZoneMapBatch, zone_map_of
+from tests.examples import examples
 from tests.property.pruning.predicates import Drawing, json_leaf, sql_leaf
 from tests.property.pruning.tables import COLUMNS, File, Table, tables
 from tests.property.pruning.writers import WRITERS
+from tests.unit.index.indexed_table import metadata_of
 from tests.unit.index.test_root import root
-from tests.unit.index.world import metadata_of
 from tests.unit.pruning.support import columns_of
 
 LEAVES = {"sql": sql_leaf, "json": json_leaf}
@@ -32,13 +33,13 @@ def metadata(table: Table) -> Metadata:
     return Metadata("m", table.schema_string, partition_columns, configuration=configuration)
 
 
-def zones_of(fields: list[Field], chunks: list[list[File]]) -> ZoneBatch:
+def zones_of(fields: list[Field], chunks: list[list[File]]) -> ZoneMapBatch:
     """As a reader has them: through the root."""
-    zones = {field: [zone_of(field, columns_of(files)) for files in chunks] for field in fields}
-    return ZoneBatch(len(chunks), Root.unpack(root(zones=zones).pack()).zones)
+    zones = {field: [zone_map_of(field, columns_of(files)) for files in chunks] for field in fields}
+    return ZoneMapBatch(len(chunks), Root.unpack(root(zones=zones).pack()).zones)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(table=tables(COLUMNS), language=st.sampled_from(["sql", "json"]), data=st.data())
 def test_a_chunk_with_a_file_that_may_match_is_read(table: Table, language: str, data: st.DataObject) -> None:
     drawing = Drawing(data, table.columns)
@@ -50,7 +51,7 @@ def test_a_chunk_with_a_file_that_may_match_is_read(table: Table, language: str,
     for fields in (indexed, indexed[:1], []):
         read = zones_of(fields, chunks).may_match(predicate.root)
         for files, is_read in zip(chunks, read, strict=True):
-            matches = any(verdict & SOME for verdict in predicate.evaluate(columns_of(files)))
+            matches = any(verdict & MAY_MATCH for verdict in predicate.evaluate(columns_of(files)))
             event(f"{matches=} {is_read=}")
             assert is_read or not matches
 
@@ -64,7 +65,7 @@ def read(hint: str, kind: str, *chunks: FileColumns) -> list[int]:
     table = metadata_of(c=kind)
     fields = indexed_fields(table)
     predicate = compile_hint(hint, table)
-    zones = ZoneBatch(len(chunks), {field: [zone_of(field, each) for each in chunks] for field in fields})
+    zones = ZoneMapBatch(len(chunks), {field: [zone_map_of(field, each) for each in chunks] for field in fields})
     return list(zones.may_match(predicate.root))
 
 
@@ -87,7 +88,7 @@ def test_chunks_whose_files_are_all_ruled_out_are_not_read() -> None:
 def test_a_column_whose_type_was_changed_since_has_no_zones() -> None:
     (field,) = indexed_fields(metadata_of(c="integer"))
     predicate = compile_hint("c = 4", metadata_of(c="long"))
-    assert list(ZoneBatch(1, {field: [zone_of(field, with_values(1))]}).may_match(predicate.root)) == [1]
+    assert list(ZoneMapBatch(1, {field: [zone_map_of(field, with_values(1))]}).may_match(predicate.root)) == [1]
 
 
 def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:
@@ -96,7 +97,7 @@ def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:
     assert read("c IS NULL", "long", nulls) == [1]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(data=st.data(), kind=st.sampled_from(["string", "timestamp", "timestamp_ntz"]))
 def test_zones_of_texts_have_what_each_file_may_hold_and_hardly_more(data: st.DataObject, kind: str) -> None:
     texts = TEXTS if kind == "string" else TIMES
@@ -105,7 +106,7 @@ def test_zones_of_texts_have_what_each_file_may_hold_and_hardly_more(data: st.Da
     columns = FileColumns([{}] * len(stats), [json.dumps(each) for each in stats])
     (field,) = indexed_fields(metadata_of(c=kind))
     (lows, highs), _ = Batch(columns, with_stats=True).ranges(field)
-    zone = zone_of(field, columns)
+    zone = zone_map_of(field, columns)
     event(f"at once: {extremes_of(field, columns) is not None}")
     assert zone.low == min(lows)
     assert zone.high == max(highs) or (kind != "string" and 0 < zone.high - max(highs) < 1000)

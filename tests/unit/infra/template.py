@@ -1,4 +1,4 @@
-"""`infra/template.yaml` as the tests look at it."""
+"""`infra/template.yaml`, parsed, with helpers to look things up in it."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
 
 
 def of_type(kind: str) -> dict[str, dict[str, Any]]:
-    """The properties of all resources of a type, by their names."""
+    """Returns the properties of all resources of a type, by logical ID."""
     return {name: resource["Properties"] for name, resource in RESOURCES.items() if resource["Type"] == kind}
 
 
@@ -30,7 +30,7 @@ def arn(name: str) -> dict[str, list[str]]:
 
 
 def statements(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of a policy document: those that a condition may leave out are taken as there."""
+    """Returns the statements of a policy document, including those that depend on a condition."""
     return [statement["Fn::If"][1] if "Fn::If" in statement else statement for statement in document["Statement"]]
 
 
@@ -40,7 +40,7 @@ def actions(statement: dict[str, Any]) -> list[str]:
 
 
 def statements_of(role: str) -> list[dict[str, Any]]:
-    """All that a role may do, by its own policies and by those that name it."""
-    own = [policy["PolicyDocument"] for policy in ROLES[role].get("Policies", [])]
-    shared = [policy["PolicyDocument"] for policy in POLICIES.values() if ref(role) in policy["Roles"]]
-    return [statement for document in own + shared for statement in statements(document)]
+    """Returns all statements that apply to a role, from its inline policies and from the policies attached to it."""
+    inline = [policy["PolicyDocument"] for policy in ROLES[role].get("Policies", [])]
+    attached = [policy["PolicyDocument"] for policy in POLICIES.values() if ref(role) in policy["Roles"]]
+    return [statement for document in inline + attached for statement in statements(document)]

@@ -3,10 +3,9 @@
 import pytest
 
 from cli.serve.routes import read_template
+from core.index.write.job_runs import ALL_TABLES, LAST_CHECKPOINT, LEASE_SECONDS, JobConfiguration, target_of
 from infra.build import LAMBDA_PYTHON
 from infra.build_job import ENTRY_POINT
-from pipeline import start_job
-from pipeline.start_job import LAST_CHECKPOINT, LEASE_SECONDS, Job
 from tests.unit.infra.template import PROJECT, actions, arn, ref, statements
 
 TEMPLATE = read_template(PROJECT / "infra" / "index.yaml")
@@ -134,7 +133,7 @@ def test_a_rule_waits_for_the_object_that_the_function_knows():
 
 
 def test_the_schedule_and_the_function_have_one_word_for_all_tables():
-    assert start_job._subject(RESOURCES["AllTables"]["Target"]["Input"]) == start_job.ALL_TABLES
+    assert target_of(RESOURCES["AllTables"]["Target"]["Input"]) == ALL_TABLES
 
 
 def test_a_message_can_wait_for_the_longest_run_to_end():
@@ -161,7 +160,7 @@ def test_the_function_has_the_variables_that_it_reads():
             read.add(name)
             return "1"
 
-    Job.from_environment(Environment())
+    JobConfiguration.from_environment(Environment())
     variables = set(RESOURCES["StartJob"]["Environment"]["Variables"])
     assert variables == read | {"SLUICE_CATALOG_TABLE", "SLUICE_INDEX_TABLE"}
 

@@ -1,17 +1,19 @@
-"""A route cannot be added by half: it needs a handler, and with it a role, a log group, an alarm and an event."""
+"""Every route is complete: it has a handler, a function, a role, a log group, an alarm and a sample event."""
 
 import json
 
 import pytest
 
 from cli.serve.routes import ANY, read_routes
+from cli.serve.routes import TEMPLATE as TEMPLATE_FILE
 from core.settings import MAX_URL_SECONDS, MIN_URL_SECONDS, Settings
 from handlers.unknown_route import ALLOWED
-from infra.build import READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES
+from infra.template import UNKNOWN_ROUTE, render_template, render_unknown_route
 from tests.unit.infra.template import ALARMS, FUNCTIONS, PROJECT, RESOURCES, TEMPLATE, arn, of_type, ref
 
 ROUTES = read_routes()
-MODULES = {path.stem for path in (PROJECT / "handlers").glob("[!_]*.py")}
+MODULES = {path.stem for path in (PROJECT / "handlers").glob("[!_]*.py")} - OTHER_STACKS
 EVENTS = {path.stem: json.loads(path.read_text()) for path in (PROJECT / "events").glob("*.json")}
 
 
@@ -19,7 +21,7 @@ def module(function: str) -> str:
     return FUNCTIONS[function]["Handler"].split(".")[1]
 
 
-def test_every_handler_is_a_function_and_every_function_a_handler():
+def test_every_handler_belongs_to_one_function_and_every_function_to_one_handler():
     assert {f"handlers.{module}.lambda_handler" for module in MODULES} == {
         properties["Handler"] for properties in FUNCTIONS.values()
     }
@@ -27,7 +29,7 @@ def test_every_handler_is_a_function_and_every_function_a_handler():
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_its_name_its_role_its_log_group_and_its_alarm(function):
+def test_a_function_is_named_after_its_handler_and_has_a_role_a_log_group_and_an_alarm_of_its_own(function):
     assert function == "".join(word.capitalize() for word in module(function).split("_"))
     properties = FUNCTIONS[function]
     assert properties["Role"] == arn(f"{function}Role")
@@ -46,23 +48,28 @@ def test_a_function_has_a_route_and_a_sample_event(function):
 
 
 @pytest.mark.parametrize("name", EVENTS)
-def test_a_sample_event_is_named_after_the_function_that_gets_it(name):
+def test_a_sample_event_is_named_after_the_function_that_receives_it(name):
     path = EVENTS[name]["requestContext"]["path"]
     function = ROUTES.match(EVENTS[name]["httpMethod"], path).route.function.name
     assert name == module(function) or name.startswith(f"{module(function)}_")
 
 
-def test_no_two_routes_are_the_same():
+def test_routes_are_unique():
     routes = [(route.method, route.resource) for route in ROUTES]
     assert len(routes) == len(set(routes))
 
 
-def test_the_unknown_route_takes_what_the_others_leave():
+def test_the_unknown_route_accepts_all_other_paths_and_methods():
     assert {route.resource for route in ROUTES if route.function.name == "UnknownRoute"} == {"/", "/{proxy+}"}
     assert all((route.method == ANY) == (route.function.name == "UnknownRoute") for route in ROUTES)
 
 
-def test_the_unknown_route_knows_the_methods_of_every_other():
+def test_generated_parts_are_up_to_date():
+    assert render_template() == TEMPLATE_FILE.read_text(), "Run `make template`."
+    assert render_unknown_route() == UNKNOWN_ROUTE.read_text(), "Run `make template`."
+
+
+def test_the_unknown_route_knows_the_methods_of_every_other_route():
     methods: dict[str, tuple[str, ...]] = {}
     for route in sorted(ROUTES, key=lambda route: route.method):
         if route.method != ANY:
@@ -71,11 +78,11 @@ def test_the_unknown_route_knows_the_methods_of_every_other():
     assert methods == ALLOWED
 
 
-def test_a_function_gives_up_before_api_gateway_does():
+def test_a_function_times_out_before_api_gateway_does():
     assert all(route.function.timeout_seconds < 29 for route in ROUTES)
 
 
-def test_the_endpoint_is_the_stage_and_a_custom_domain_keeps_its_path():
+def test_the_stage_is_the_prefix_of_the_endpoint_also_under_a_custom_domain():
     assert TEMPLATE["Parameters"]["Prefix"]["Default"] == "delta-sharing"
     assert RESOURCES["Api"]["Properties"]["StageName"] == ref("Prefix")
     assert RESOURCES["DomainMapping"]["Properties"]["BasePath"] == ref("Prefix")
@@ -84,7 +91,7 @@ def test_the_endpoint_is_the_stage_and_a_custom_domain_keeps_its_path():
 POWERTOOLS_VARIABLES = {"POWERTOOLS_LOG_LEVEL", "POWERTOOLS_SERVICE_NAME"}
 
 
-def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
+def test_functions_read_every_environment_variable_that_the_template_sets():
     read = set()
 
     class Environment(dict):
@@ -98,24 +105,24 @@ def test_every_variable_that_the_template_sets_is_one_that_the_functions_read():
         assert set(environment["Variables"]) <= read | POWERTOOLS_VARIABLES
 
 
-def test_the_functions_that_read_logs_have_the_index_a_disk_and_part_of_their_memory_for_what_they_read():
+def test_functions_that_read_logs_have_the_index_ephemeral_storage_and_a_snapshot_cache():
     readers = [properties for properties in FUNCTIONS.values() if properties.get("CodeUri") == "full"]
     assert {reader["Handler"].split(".")[1] for reader in readers} == READ_TABLES
     for reader in readers:
         assert reader["EphemeralStorage"] == {"Size": ref("DiskMegabytes")}
         variables = {"SLUICE_SNAPSHOT_CACHE_MB": ref("SnapshotCacheMegabytes"), "SLUICE_INDEX_TABLE": ref("IndexTable")}
         assert reader["Environment"]["Variables"] == variables
-        # A million files are read in 300 MB, after all imports.
+        # Reading a log of a million files takes 300 MB in addition to imported modules.
         assert TEMPLATE["Parameters"]["SnapshotCacheMegabytes"]["MaxValue"] <= reader["MemorySize"] - 500
 
 
-def test_the_lifetime_of_urls_has_the_limits_of_the_functions():
+def test_the_parameter_for_the_lifetime_of_urls_has_the_limits_of_the_setting():
     parameter = TEMPLATE["Parameters"]["UrlSeconds"]
     assert (parameter["MinValue"], parameter["MaxValue"]) == (MIN_URL_SECONDS, MAX_URL_SECONDS)
 
 
-def test_api_gateway_knows_the_account_before_its_logging_role_is_set():
-    """As CloudFormation demands in an account that never had a resource of API Gateway."""
+def test_an_api_gateway_resource_is_created_before_the_logging_role_is_set():
+    """CloudFormation requires this in accounts that never had an API Gateway resource."""
     resources = TEMPLATE["Resources"]
     assert resources["Api"]["DependsOn"] == "ApiGatewayAccount"
     first = resources[resources["ApiGatewayAccount"]["DependsOn"]]
@@ -124,7 +131,7 @@ def test_api_gateway_knows_the_account_before_its_logging_role_is_set():
     assert first["Properties"]["Enabled"] is False
 
 
-def test_the_dashboard_shows_metrics_that_the_functions_write():
+def test_the_dashboard_shows_only_metrics_that_the_functions_write():
     source = (PROJECT / "core" / "runtime" / "observability.py").read_text()
     body, _ = of_type("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
     shown = {"Latency", "Errors", "FilesListed", "FilesPruned", "UrlsSigned"}

@@ -1,4 +1,4 @@
-"""What keeps data and secrets safe, read off the templates."""
+"""Security settings of the templates: encryption, retention, logging, throttling and error responses."""
 
 import json
 import re
@@ -18,7 +18,7 @@ def test_a_table_is_encrypted(table):
     assert TABLES[table]["SSESpecification"] == {"SSEEnabled": True}
 
 
-def test_the_catalog_can_be_restored_and_is_not_deleted_by_mistake():
+def test_the_catalog_has_backups_and_deletion_protection():
     properties = TABLES["CatalogTable"]
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["DeletionProtectionEnabled"] is True
@@ -26,30 +26,30 @@ def test_the_catalog_can_be_restored_and_is_not_deleted_by_mistake():
     assert properties["TimeToLiveSpecification"] == {"AttributeName": TTL, "Enabled": True}
 
 
-def test_the_index_which_can_be_built_again_goes_with_the_stack_and_forgets_old_builds():
+def test_the_index_is_deleted_with_the_stack_and_expires_old_builds():
     assert RESOURCES["IndexTable"]["DeletionPolicy"] == RESOURCES["IndexTable"]["UpdateReplacePolicy"] == "Delete"
     assert not {"PointInTimeRecoverySpecification", "DeletionProtectionEnabled"} & set(TABLES["IndexTable"])
     assert TABLES["IndexTable"]["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_table_has_the_keys_that_the_code_gives_it(table):
+def test_a_table_has_the_keys_that_the_code_expects(table):
     expected = table_description("any")
     for name in ("BillingMode", "AttributeDefinitions", "KeySchema"):
         assert TABLES[table][name] == expected[name]
 
 
-def test_every_log_is_kept_for_a_time_that_the_owner_chooses():
+def test_every_log_group_has_the_retention_of_the_parameter():
     groups = of_type("AWS::Logs::LogGroup")
     assert all(group["RetentionInDays"] == ref("LogRetentionDays") for group in groups.values())
 
 
-def test_no_library_can_be_made_to_log_its_credentials():
+def test_debug_logging_which_would_include_credentials_cannot_be_enabled():
     assert "DEBUG" not in TEMPLATE["Parameters"]["LogLevel"]["AllowedValues"]
     assert "ApplicationLogLevel" not in TEMPLATE["Globals"]["Function"]["LoggingConfig"]
 
 
-def test_access_logs_are_json_and_hold_no_header_no_query_and_no_path():
+def test_access_logs_are_json_without_headers_query_strings_and_raw_paths():
     line = API["AccessLogSetting"]["Format"]
     assert set(re.findall(r"\$([\w.]+)", line)) == {
         "context.requestId",
@@ -66,7 +66,7 @@ def test_access_logs_are_json_and_hold_no_header_no_query_and_no_path():
     assert json.loads(re.sub(r"\$[\w.]+", "429", line))["status"] == 429
 
 
-def test_api_gateway_logs_no_requests_and_limits_their_number():
+def test_api_gateway_throttles_requests_and_does_not_log_their_contents():
     (setting,) = API["MethodSettings"]
     assert (setting["ResourcePath"], setting["HttpMethod"]) == ("/*", "*")
     assert (setting["LoggingLevel"], setting["DataTraceEnabled"]) == ("OFF", False)
@@ -74,16 +74,16 @@ def test_api_gateway_logs_no_requests_and_limits_their_number():
     assert setting["ThrottlingBurstLimit"] == ref("RequestBurst")
 
 
-def test_a_custom_domain_takes_no_old_tls():
+def test_a_custom_domain_requires_tls_1_2():
     assert RESOURCES["Domain"]["Properties"]["SecurityPolicy"] == "TLS_1_2"
 
 
-def test_the_stack_makes_no_bucket():
+def test_the_stack_creates_no_bucket():
     assert not of_type("AWS::S3::Bucket")
 
 
 @pytest.mark.parametrize("kind", API["GatewayResponses"])
-def test_what_api_gateway_answers_itself_has_the_protocols_form(kind):
+def test_an_error_of_api_gateway_has_the_form_of_the_protocol(kind):
     ((media_type, body),) = API["GatewayResponses"][kind]["ResponseTemplates"].items()
     assert media_type == "application/json"
     answer = body.replace("$context.error.messageString", '"a text"').replace("$context.requestId", "id")
@@ -106,25 +106,25 @@ def test_what_api_gateway_answers_itself_has_the_protocols_form(kind):
         ("INTEGRATION_TIMEOUT", 504),
     ],
 )
-def test_what_api_gateway_answers_itself_has_a_fitting_status(kind, status):
+def test_an_error_of_api_gateway_has_a_suitable_status(kind, status):
     assert API["GatewayResponses"][kind]["StatusCode"] == status
 
 
-def test_every_other_answer_of_api_gateway_has_a_default():
+def test_all_other_errors_of_api_gateway_have_a_default_form():
     assert {"DEFAULT_4XX", "DEFAULT_5XX"} <= set(API["GatewayResponses"])
 
 
-def test_gzip_passes_through_api_gateway():
+def test_api_gateway_passes_gzipped_bodies_through():
     assert API["BinaryMediaTypes"] == ["*/*"]
 
 
 @pytest.mark.parametrize("alarm", ALARMS)
-def test_an_alarm_tells_the_topic_and_is_quiet_while_nobody_asks(alarm):
+def test_an_alarm_notifies_the_topic_and_treats_missing_data_as_healthy(alarm):
     assert ALARMS[alarm]["AlarmActions"] == {"Fn::If": ["AlarmTopic", [ref("AlarmTopicArn")], ref("AWS::NoValue")]}
     assert ALARMS[alarm]["TreatMissingData"] == "notBreaching"
 
 
-def test_there_are_alarms_for_errors_for_slowness_and_for_throttling():
+def test_there_are_alarms_for_errors_latency_and_throttling():
     watched = {f"{alarm['Namespace']} {alarm['MetricName']}" for alarm in ALARMS.values()}
     assert watched >= {
         "AWS/ApiGateway 5XXError",
@@ -137,7 +137,7 @@ def test_there_are_alarms_for_errors_for_slowness_and_for_throttling():
     assert ALARMS["ThrottledRequests"]["Namespace"] == counted["MetricNamespace"]
 
 
-def test_a_bucket_owners_role_needs_the_external_id_and_only_reads():
+def test_the_storage_role_of_a_bucket_owner_requires_the_external_id_and_only_reads():
     template = read_template(PROJECT / "infra" / "storage-role.yaml")
     role = template["Resources"]["StorageRole"]["Properties"]
     trusted = list(statements(role["AssumeRolePolicyDocument"]))

@@ -6,15 +6,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-import orjson
 import pyarrow as pa
 
-from core.delta.log.actions import Key, key_of
-from core.delta.log.files import LogSegment
-from core.delta.snapshot import Add, DeletionVector
-from pipeline.log.source import LogReader, options
-from pipeline.log.top import Top, segment_of, top_of
-from pipeline.replay import Reading, vector_text
+from core.delta.log import actions
+from core.delta.log.segment import LogSegment
+from core.delta.model import Add, DeletionVector, FileKey, file_key
+from pipeline.log.snapshot_info import SnapshotInfo, segment_of, snapshot_info
+from pipeline.spark.replay import Reading
+from pipeline.spark.source import LogReader, options
 from pipeline.storage import TableStorage
 from tests.unit.delta.builder import TableInMemory
 
@@ -29,22 +28,22 @@ def rows_of(table: TableStorage, segment: LogSegment, kind: str) -> Iterator[Row
             yield from batch.to_pylist()
 
 
-def read_log(table: TableStorage, version: int | None = None) -> tuple[Top, list[Add]]:
+def read_log(table: TableStorage, version: int | None = None) -> tuple[SnapshotInfo, list[Add]]:
     opened = table.open()
     segment = segment_of(opened, version)
     of_table: dict[str, str] = {}
-    files: dict[Key, Add | None] = {}
+    files: dict[FileKey, Add | None] = {}
     touched: list[Row] = []
     for row in sorted(rows_of(table, segment, "commits"), key=lambda row: (row["version"], row["line"])):
         if row["path"] is None:
             of_table[row["action"]] = row["content"]
         else:
             add = add_of(row)
-            files[key_of(add)] = add if row["action"] == "add" else None
-            touched.append({"touched": row["path"], "touched_vector": vector_text(row["deletionVector"])})
-    top = top_of(opened, segment, of_table)
+            files[file_key(add)] = add if row["action"] == "add" else None
+            touched.append({"touched": row["path"], "touched_vector": row["vectorId"]})
+    info = snapshot_info(opened, segment, of_table)
     untouched = map(add_of, rows_without(table, segment, touched)) if segment.checkpoint else ()
-    return top, [*filter(None, files.values()), *untouched]
+    return info, [*filter(None, files.values()), *untouched]
 
 
 def rows_without(table: TableStorage, segment: LogSegment, touched: list[Row]) -> Iterator[Row]:
@@ -64,7 +63,7 @@ def add_of(row: Row) -> Add:
         row["dataChange"],
         row["stats"],
         vector and DeletionVector(*vector.values()),
-        row["more"] and orjson.loads(row["more"]),
+        actions.more({**row, "tags": row["tags"] and dict(row["tags"])}),
     )
 
 

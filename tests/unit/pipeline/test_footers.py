@@ -15,13 +15,14 @@ from deltalake import DeltaTable, write_deltalake
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.delta.snapshot import Metadata
+from core.delta.model import Metadata
 from core.pruning.columns import FileColumns
 from core.pruning.ranges import StatsColumn
 from core.pruning.schema import DataType, Field, Schema
 from core.pruning.values import DAY
 from pipeline.footers import Footers, stats_of
 from pipeline.storage import TableStorage
+from tests.examples import examples
 
 EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MICROSECOND = dt.timedelta(microseconds=1)
@@ -63,7 +64,7 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_all_values_of_a_file_are_within_its_bounds(kind: str, data: st.DataObject) -> None:
     written, values, ordered = KINDS[kind]

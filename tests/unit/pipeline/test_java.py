@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline import java
+from pipeline.spark import java
 
 
 def fake_java(home: Path, version: str) -> Path:

@@ -11,17 +11,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from core.delta.snapshot import ChangedLogError
 from core.delta.tables import DeltaTables
-from core.errors import SharingError
+from core.errors import ChangedLogError, SharingError
 from pipeline.log import checkpoint as checkpoint_module
-from pipeline.log import commits, rows, source
-from pipeline.log.rows import VECTOR
-from pipeline.log.source import LogReader, options
-from pipeline.log.top import segment_of
+from pipeline.log import commits, rows
+from pipeline.log.rows import FILE
+from pipeline.log.snapshot_info import segment_of
+from pipeline.spark import source
+from pipeline.spark.source import LogReader, options
 from pipeline.storage import TableStorage
 from tests.conftest import GOLDEN_TABLES
-from tests.golden.folder import GoldenTable, tables_in
+from tests.examples import examples
+from tests.golden.folder import GoldenTable, table_parameters
 from tests.property.delta_history import STEPS, History, Step
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
@@ -58,7 +59,7 @@ def check_as_core(in_memory: TableInMemory, table: TableStorage, version: int | 
         assert getattr(top, said) == getattr(snapshot, said)
 
 
-@pytest.fixture(params=tables_in(GOLDEN_TABLES), ids=lambda table: table.name)
+@pytest.fixture(params=table_parameters(GOLDEN_TABLES))
 def golden(request: pytest.FixtureRequest) -> GoldenTable:
     return request.param
 
@@ -79,7 +80,11 @@ def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.usefixtures("slices")
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=examples(30),
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
 def test_any_history_is_read_as_core_reads_it(steps: list[Step], data: st.DataObject) -> None:
     history = History(TableInMemory())
@@ -92,6 +97,7 @@ def test_any_history_is_read_as_core_reads_it(steps: list[Step], data: st.DataOb
         check_as_core(history.table, on_disk(history.table, Path(folder)), version)
 
 
+VECTOR = FILE.field("deletionVector").type
 VECTORS = [add("a", deletionVector=vector("v", offset=offset)) for offset in (None, 0)]
 PARSED = pa.struct(
     {"numRecords": pa.int64(), "minValues": pa.struct({"d": pa.date32(), "t": pa.timestamp("us", "UTC")})}
@@ -99,7 +105,7 @@ PARSED = pa.struct(
 UNUSUAL = {
     "vectors": checkpoint(add("a"), *VECTORS),
     "vectors with long sizes": checkpoint(
-        *VECTORS, deletionVector=pa.struct([*list(VECTOR)[:3], pa.field("sizeInBytes", pa.int64()), list(VECTOR)[4]])
+        *VECTORS, deletionVector=pa.struct([*list(VECTOR)[:2], pa.field("offset", pa.int32()), *list(VECTOR)[3:]])
     ),
     "tags": checkpoint(add("a"), add("b", tags={"k": None, "ü": '"'}, baseRowId=2**62, clusteringProvider="")),
     "no values": checkpoint(add("a"), add("b", partitionValues=None)),

@@ -1,4 +1,4 @@
-"""A table as the tests of pruning see it: a schema, and files of partition values and statistics."""
+"""A table for the tests of pruning: a schema, and files with partition values and statistics."""
 
 import json
 from collections.abc import Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from core.pruning.columns import FileColumns
-from core.pruning.files import EVERY, SOME
+from core.pruning.files import ALL_MATCH, MAY_MATCH
 from core.pruning.predicate import Predicate, compile_predicate
 
 
@@ -26,7 +26,7 @@ def columns_of(files: Sequence[File]) -> FileColumns:
 
 @dataclass
 class Table:
-    """`types` are the names of Delta's types, or whole types of a schema."""
+    """`types` are names of Delta types, or nested types as in a schema."""
 
     types: dict[str, Any]
     partition_columns: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Table:
         return json.dumps({"type": "struct", "fields": fields})
 
     def compile(self, *hints: str | dict | list) -> Predicate | None:
-        """A text is a SQL hint, anything else the document of a JSON hint."""
+        """Strings are SQL hints; anything else is the document of a JSON hint."""
         documents = [hint for hint in hints if not isinstance(hint, str)]
         return compile_predicate(
             [hint for hint in hints if isinstance(hint, str)],
@@ -52,17 +52,17 @@ class Table:
             column_mapping=self.column_mapping,
         )
 
-    def verdict(self, hint: str | dict | list, file: File) -> int:
+    def truth_value(self, hint: str | dict | list, file: File) -> int:
         predicate = self.compile(hint)
         assert predicate is not None
-        (verdict,) = predicate.evaluate(columns_of([file]))
-        return verdict
+        (value,) = predicate.evaluate(columns_of([file]))
+        return value
 
     def keeps(self, hint: str | dict | list, file: File) -> bool:
-        return bool(self.verdict(hint, file) & SOME)
+        return bool(self.truth_value(hint, file) & MAY_MATCH)
 
     def matches_every_row(self, hint: str | dict | list, file: File) -> bool:
-        return bool(self.verdict(hint, file) & EVERY)
+        return bool(self.truth_value(hint, file) & ALL_MATCH)
 
 
 def in_partition(**values: str | None) -> File:
@@ -70,7 +70,7 @@ def in_partition(**values: str | None) -> File:
 
 
 def with_stats(minimum: Any = None, maximum: Any = None, nulls: Any = None, rows: Any = 10, **more: Any) -> File:
-    """A file whose column `c` has these; what is None is not there."""
+    """A file with these statistics of column `c`. None leaves out an entry."""
     stats = {
         name: {"c": value}
         for name, value in (("minValues", minimum), ("maxValues", maximum), ("nullCount", nulls))

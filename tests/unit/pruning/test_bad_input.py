@@ -1,4 +1,4 @@
-"""Hints that are made to hurt: each is answered within the budget, and never by an error."""
+"""Hostile hints: each is handled within the time budget and never raises an error."""
 
 import gc
 import json
@@ -15,9 +15,9 @@ from tests.unit.pruning.support import Table, column, columns_of, compare, in_pa
 
 TABLE = Table({"c": "long", "s": "string", "b": "boolean"})
 FILES = columns_of([with_stats(10, 20, 0)] * 1000)
-# What is allowed beyond a query without hints. Of this process alone: tests share their cores.
+# The time allowed per hint, in CPU time of this process because tests share their cores.
 BUDGET_SECONDS = 0.2
-# As deep as orjson reads.
+# The depth limit of orjson.
 DEEP = "[" * 1_020 + "]" * 1_020
 YEAR_2020 = compare("year", "equal", "2020", "int")
 YEARS = Table({"year": "integer"}, ("year",))
@@ -28,20 +28,20 @@ def comparison(number: int, operator: str = "equal") -> dict:
 
 
 def nested(depth: int) -> str:
-    """A tree of so many levels that is false for a year other than 2020."""
+    """A tree with this many levels that is false for every year but 2020."""
     around = (depth - 2) // 2 * 2
     return '{"op":"not","children":[' * around + json.dumps(YEAR_2020) + "]}" * around
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _parser_is_imported() -> None:
-    """Once for a process, and no part of what a hint costs."""
+    """Imports the parser first, because the import happens once per process and is not part of the cost of a hint."""
     TABLE.compile("c = 1")
 
 
 @pytest.fixture
 def alone() -> Iterator[None]:
-    """Without the measurement of coverage, and without the garbage of other tests: both cost more than a hint does."""
+    """Disables coverage and freezes the garbage of other tests, which both cost more time than a hint."""
     trace = sys.gettrace()
     sys.settrace(None)
     gc.collect()
@@ -92,7 +92,7 @@ def seconds_for(sql_hints: list[str], json_hint: str | None) -> float:
     ],
 )
 @pytest.mark.usefixtures("alone")
-def test_sql_that_is_made_to_hurt_costs_little_and_is_no_error(hints):
+def test_hostile_sql_costs_little_and_raises_nothing(hints):
     assert seconds_for(hints, None) < BUDGET_SECONDS
 
 
@@ -125,7 +125,7 @@ def test_sql_that_is_made_to_hurt_costs_little_and_is_no_error(hints):
     ],
 )
 @pytest.mark.usefixtures("alone")
-def test_json_that_is_made_to_hurt_costs_little_and_is_no_error(text):
+def test_hostile_json_costs_little_and_raises_nothing(text):
     assert seconds_for([], text) < BUDGET_SECONDS
 
 
@@ -134,19 +134,19 @@ def keeps_year(text: str, year: str) -> bool:
     return bool(predicate.evaluate(columns_of([in_partition(year=year)]))[0] & 1)
 
 
-def test_a_tree_deeper_than_a_hundred_levels_is_no_hint():
+def test_a_tree_deeper_than_100_levels_is_ignored():
     assert not keeps_year(nested(MAX_DEPTH), "2021")
     assert keeps_year(nested(MAX_DEPTH + 2), "2021")
     assert keeps_year(nested(20_000), "2021")
 
 
-def test_a_text_of_more_than_a_mebibyte_is_no_hint():
+def test_a_hint_of_more_than_1_mib_is_ignored():
     hint = json.dumps(YEAR_2020)
     assert not keeps_year(hint.ljust(MAX_CHARACTERS), "2021")
     assert keeps_year(hint.ljust(MAX_CHARACTERS + 1), "2021")
 
 
-def test_of_too_many_comparisons_the_first_are_used():
+def test_only_the_first_128_comparisons_are_used():
     many = [comparison(number, "greaterThan") for number in range(MAX_COMPARISONS + 50)]
     predicate = TABLE.compile(op("and", *many))
     assert sum(note.used_by is not None for note in predicate.notes) == MAX_COMPARISONS
@@ -157,5 +157,5 @@ def test_of_too_many_comparisons_the_first_are_used():
     assert not TABLE.keeps(op("and", *many), with_stats(-9, -5, 0))
 
 
-def test_a_null_of_the_wrong_kind_is_no_column():
+def test_a_null_check_with_the_wrong_type_is_ignored():
     assert TABLE.keeps(op("isNull", column("c", "string")), with_stats(1, 2, 0))

@@ -1,17 +1,18 @@
-"""Columns of statistics that are taken while those are parsed, against those that are looked up in what was parsed."""
+"""Compares columns extracted while parsing statistics with columns looked up in parsed statistics."""
 
 import json
 
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 
-from core.pruning.columns import NULL_COUNT, ColumnsAtOnce, FileColumns
+from core.pruning.columns import NULL_COUNT, EagerFileColumns, FileColumns
+from tests.examples import examples
 
 NAMES = ["a", "b", "nullCount", "minValues"]
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-1, 1) | st.sampled_from(["", 'x",', NULL_COUNT])
 COLUMNS = st.dictionaries(st.sampled_from(NAMES), SCALARS | st.just({"a": 1}))
 KEYS = st.sampled_from(["numRecords", "minValues", "maxValues", "nullCount", "tightBounds"])
-# In any order, and some of them twice.
+# In any order, with duplicates.
 MEMBERS = st.lists(st.tuples(KEYS, COLUMNS | SCALARS), max_size=6)
 USUAL = st.builds(
     lambda *values: [*zip(["numRecords", "minValues", "maxValues", "nullCount"], values, strict=True)],
@@ -31,12 +32,12 @@ def texts(draw: st.DrawFn) -> str:
     return draw(st.sampled_from([text] * 5 + [text[:cut], text[:cut] + text[cut + 1 :], text + "}", "{" + text[1:]]))
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(st.lists(texts() | st.none(), max_size=6), st.lists(st.sampled_from(NAMES), unique=True))
 @example(['{"numRecords":1,"minValues":{"a":1},"maxValues":{"a":1},"nullCount":{"a":0},"minValues":{"a":9}}'], ["a"])
 @example(['{,"nullCount":{"a":1}}', '{"nullCount":{"a":1}}', '[1,"nullCount":2]', "null", ""], ["a"])
-def test_they_are_the_same(stats: list[str | None], names: list[str]) -> None:
-    one_by_one, at_once = FileColumns([{}] * len(stats), stats), ColumnsAtOnce([{}] * len(stats), stats, names)
+def test_eager_columns_equal_parsed_columns(stats: list[str | None], names: list[str]) -> None:
+    one_by_one, at_once = FileColumns([{}] * len(stats), stats), EagerFileColumns([{}] * len(stats), stats, names)
     for name in names:
         for path in ((name,), (name, "a")):
             for column in ("minimum", "maximum", "null_count"):

@@ -1,7 +1,7 @@
 import pytest
 
 from core.pruning.columns import FileColumns
-from core.pruning.files import BY_PARTITION, EVERY, SOME, row_count
+from core.pruning.files import ALL_MATCH, MAY_MATCH, PRUNED_BY_PARTITION, row_count
 from tests.unit.pruning.support import DeletionVector, File, Table, columns_of, with_stats
 
 TABLE = Table({"p": "integer", "c": "long"}, ("p",))
@@ -15,24 +15,24 @@ def file(p: int | None, low: int, high: int, nulls: int = 0) -> File:
 class WithoutStats(FileColumns):
     @property
     def _stats(self):
-        raise AssertionError("the statistics were asked for")
+        raise AssertionError("the statistics were read")
 
 
-def test_a_file_is_left_out_by_its_partition_by_its_statistics_or_not_at_all():
+def test_a_file_is_skipped_by_its_partition_or_its_statistics_or_kept():
     files = [file(1, 0, 9), file(2, 0, 9), file(1, 5, 9), file(1, 0, 4), file(None, 0, 4)]
-    verdicts = TABLE.compile("p = 1 AND c < 5").evaluate(columns_of(files))
-    assert list(verdicts) == [SOME, BY_PARTITION, 0, SOME | EVERY, BY_PARTITION]
+    truth_values = TABLE.compile("p = 1 AND c < 5").evaluate(columns_of(files))
+    assert list(truth_values) == [MAY_MATCH, PRUNED_BY_PARTITION, 0, MAY_MATCH | ALL_MATCH, PRUNED_BY_PARTITION]
 
 
-def test_statistics_are_not_read_where_partition_values_decide():
+def test_statistics_are_not_read_if_partition_values_decide():
     columns = WithoutStats([{"p": "2"}, {"p": "1"}], [None, None])
-    verdicts = TABLE.compile("p = 1 AND (p = 1 OR c < 5)").evaluate(columns)
-    assert list(verdicts) == [BY_PARTITION, SOME | EVERY]
+    truth_values = TABLE.compile("p = 1 AND (p = 1 OR c < 5)").evaluate(columns)
+    assert list(truth_values) == [PRUNED_BY_PARTITION, MAY_MATCH | ALL_MATCH]
 
 
-def test_a_predicate_of_nothing_known_keeps_everything_and_counts_nothing():
+def test_an_unknown_predicate_keeps_every_file_and_matches_no_row_for_sure():
     predicate = TABLE.compile("f(p) = 1")
-    assert list(predicate.evaluate(WithoutStats([{"p": "2"}], [None]))) == [SOME]
+    assert list(predicate.evaluate(WithoutStats([{"p": "2"}], [None]))) == [MAY_MATCH]
     assert predicate.evaluate(columns_of([])) == b""
 
 
@@ -49,5 +49,5 @@ def test_a_predicate_of_nothing_known_keeps_everything_and_counts_nothing():
         (None, 3, None),
     ],
 )
-def test_the_rows_of_a_file_are_those_that_are_not_deleted(num_records, deleted, rows):
+def test_the_row_count_excludes_deleted_rows(num_records, deleted, rows):
     assert row_count(num_records, DeletionVector(deleted) if deleted else None) == rows

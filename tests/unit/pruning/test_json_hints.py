@@ -73,7 +73,7 @@ def test_a_comparison_keeps_the_partitions_that_match(operator, kept):
         ("moment", "timestamp", "2020-01-01T01:00:00+02:00", "2020-01-01T00:00Z"),
     ],
 )
-def test_values_compare_as_their_type_does(name, value_type, low, high):
+def test_values_are_compared_by_type(name, value_type, low, high):
     assert keeps(compare(name, "lessThan", high, value_type), **{name: low})
     assert not keeps(compare(name, "lessThan", low, value_type), **{name: high})
     assert not keeps(compare(name, "equal", low, value_type), **{name: high})
@@ -89,13 +89,13 @@ def test_values_compare_as_their_type_does(name, value_type, low, high):
         ("moment", "timestamp", "2020-01-01T02:00:00+02:00", "2020-01-01T00:00:00.000000Z"),
     ],
 )
-def test_different_texts_of_one_value_are_equal(name, value_type, literal_text, partition):
+def test_different_spellings_of_a_value_are_equal(name, value_type, literal_text, partition):
     assert keeps(compare(name, "equal", literal_text, value_type), **{name: partition})
     assert not keeps(op("not", compare(name, "equal", literal_text, value_type)), **{name: partition})
 
 
-def test_a_float_that_is_rounded_may_be_the_rounded_or_the_written_one():
-    """Spark compares 0.1 as a float with a float, but some readers as a double."""
+def test_a_float_literal_may_be_rounded_or_not():
+    """Spark compares 0.1 with a float as a float, but some readers compare it as a double."""
     for operator in ("equal", "greaterThan", "lessThanOrEqual"):
         assert keeps(compare("ratio", operator, "0.1", "float"), ratio="0.1")
         assert keeps(op("not", compare("ratio", operator, "0.1", "float")), ratio="0.1")
@@ -104,7 +104,7 @@ def test_a_float_that_is_rounded_may_be_the_rounded_or_the_written_one():
 
 
 @pytest.mark.parametrize("null", [None, ""])
-def test_null_matches_no_comparison_and_no_denied_one(null):
+def test_null_matches_neither_a_comparison_nor_its_negation(null):
     assert not keeps(YEAR_2020, year=null)
     assert not keeps(op("not", YEAR_2020), year=null)
     assert keeps(op("isNull", column("year", "int")), year=null)
@@ -114,8 +114,8 @@ def test_null_matches_no_comparison_and_no_denied_one(null):
 
 
 @pytest.mark.parametrize("text", ["", "__HIVE_DEFAULT_PARTITION__"])
-def test_a_string_s_text_of_null_may_mean_itself(text):
-    """deltalake writes an empty string as it is, and its scan reads it as one."""
+def test_the_text_for_null_may_be_a_string_value(text):
+    """deltalake writes an empty string as "" and reads it back as a string."""
     assert keeps(op("isNull", column("country", "string")), country=text)
     assert keeps(op("not", op("isNull", column("country", "string"))), country=text)
     assert keeps(compare("country", "equal", text, "string"), country=text)
@@ -132,14 +132,14 @@ def test_a_data_column_without_statistics_is_unknown():
     assert not keeps(op("not", op("or", YEAR_2020, ID_7)), year="2020")
 
 
-def test_what_is_not_understood_leaves_the_rest_in_force():
+def test_the_other_parts_of_an_unknown_hint_still_prune():
     assert keeps(op("and", YEAR_2020, NONSENSE), year="2020")
     assert not keeps(op("and", YEAR_2020, NONSENSE), year="2021")
     assert keeps(op("or", YEAR_2020, NONSENSE), year="2021")
     assert keeps(op("and", YEAR_2020, op("not", NONSENSE)), year="2020")
 
 
-def test_a_boolean_column_or_literal_stands_for_itself():
+def test_a_boolean_column_or_literal_is_a_predicate():
     active = column("active", "bool")
     assert [keeps(active, active=text) for text in ("true", "false", None)] == [True, False, False]
     assert [keeps(op("not", active), active=text) for text in ("true", "false", None)] == [False, True, False]
@@ -147,7 +147,7 @@ def test_a_boolean_column_or_literal_stands_for_itself():
     assert keeps(op("and", op("isNull", active), column("year", "int")), active=None, year="1")
 
 
-def test_a_list_of_hints_means_all_of_them():
+def test_a_list_of_hints_is_joined_by_and():
     hints = [YEAR_2020, NONSENSE, compare("country", "equal", "DE", "string")]
     assert keeps(hints, year="2020", country="DE")
     assert not keeps(hints, year="2020", country="FR")
@@ -165,13 +165,13 @@ def test_two_columns_can_be_compared():
     assert not TABLE.keeps(with_id, File({"big": "1"}, '{"minValues":{"id":1},"maxValues":{"id":9}}'))
 
 
-def test_both_kinds_of_hints_hold():
+def test_sql_and_json_hints_are_joined_by_and():
     predicate = TABLE.compile("country = 'DE'", YEAR_2020)
     files = [in_partition(year=year, country=country) for year in ("2020", "2021") for country in ("DE", "FR")]
-    assert [verdict & 1 for verdict in predicate.evaluate(columns_of(files))] == [1, 0, 0, 0]
+    assert [value & 1 for value in predicate.evaluate(columns_of(files))] == [1, 0, 0, 0]
 
 
-def test_a_name_with_a_dot_is_a_field_of_a_struct_or_a_column_but_not_one_of_two():
+def test_a_name_with_a_dot_is_a_struct_field_or_a_column_unless_ambiguous():
     struct = {"type": "struct", "fields": [{"name": "b", "type": "long"}]}
     nested_stats = File({}, json.dumps({"minValues": {"a": {"b": 1}}, "maxValues": {"a": {"b": 1}}}))
     flat_stats = File({}, json.dumps({"minValues": {"a.b": 1}, "maxValues": {"a.b": 1}}))
@@ -226,19 +226,19 @@ def test_a_name_with_a_dot_is_a_field_of_a_struct_or_a_column_but_not_one_of_two
         (None, {"year": "2021"}),
     ],
 )
-def test_what_is_not_understood_filters_nothing(hint, partition):
+def test_an_unknown_hint_skips_nothing(hint, partition):
     assert keeps(hint, **partition)
 
 
 @pytest.mark.parametrize("text", ["{", "x", '"\\ud800"', "[", "\0", "NaN"])
-def test_what_is_no_json_filters_nothing(text):
+def test_invalid_json_skips_nothing(text):
     predicate = compile_predicate([], text, schema_string=TABLE.schema_string, partition_columns=["year"])
     assert not predicate.uses_partitions
     assert not predicate.uses_stats
-    assert [note.ignored_because for note in predicate.notes] == ["it is no JSON"]
+    assert [note.ignored_because for note in predicate.notes] == ["it is not valid JSON"]
 
 
-def test_no_hint_is_no_predicate():
+def test_without_hints_there_is_no_predicate():
     for no_json in (None, ""):
         assert compile_predicate([], no_json, schema_string="{}", partition_columns=[]) is None
 

@@ -6,11 +6,11 @@ from core.pruning.predicate import compile_predicate
 from tests.unit.pruning.support import File, Table, columns_of, compare, in_partition, with_stats
 
 
-def test_names_are_found_in_any_case():
+def test_names_are_case_insensitive():
     assert not Table({"Year": "integer"}, ("Year",)).keeps("yEAR = 2020", in_partition(Year="2021"))
 
 
-def test_a_name_that_two_columns_share_is_none_s():
+def test_an_ambiguous_name_matches_no_column():
     table = Table({"year": "integer", "YEAR": "integer"}, ("year", "YEAR"))
     assert table.keeps("year = 2020", in_partition(year="2021", YEAR="2021"))
 
@@ -19,7 +19,7 @@ def mapped(name: str, kind, physical: str) -> dict:
     return {"name": name, "type": kind, "metadata": {"delta.columnMapping.physicalName": physical}}
 
 
-def test_hints_name_logical_columns_and_the_log_physical_ones():
+def test_hints_use_logical_names_and_the_log_physical_names():
     inner = {"type": "struct", "fields": [mapped("x", "long", "col-3")]}
     schema = {"fields": [mapped("day", "date", "col-1"), mapped("s", inner, "col-2"), mapped("n", "long", "col-4")]}
     stats = {"minValues": {"col-2": {"col-3": 5}, "col-4": 1}, "maxValues": {"col-2": {"col-3": 9}, "col-4": 2}}
@@ -43,13 +43,13 @@ def test_hints_name_logical_columns_and_the_log_physical_ones():
     assert keeps("n = 3", column_mapping=False)
 
 
-def test_a_column_of_the_name_of_partition_values_is_a_column():
+def test_a_column_named_partition_values_takes_precedence():
     struct = {"type": "struct", "fields": [{"name": "d", "type": "long"}]}
     table = Table({"partitionValues": struct, "d": "date"}, ("d",))
     assert table.keeps("CAST(partitionValues.d AS DATE) = '2024-01-01'", in_partition(d="2024-01-02"))
 
 
-def test_partition_values_are_of_partition_columns_only():
+def test_partition_values_notation_is_only_for_partition_columns():
     table = Table({"c": "long"})
     assert table.keeps("CAST(partitionValues.c AS BIGINT) = 7", with_stats(1, 2))
 
@@ -72,7 +72,7 @@ def test_partition_values_are_of_partition_columns_only():
         '{"fields":[{"name":"year","type":["integer"]}]}',
     ],
 )
-def test_a_schema_that_does_not_know_the_column_filters_nothing(schema):
+def test_a_schema_without_the_column_skips_nothing(schema):
     hint = json.dumps(compare("year", "equal", "2020", "int"))
     predicate = compile_predicate(["year = 2020"], hint, schema_string=schema, partition_columns=["year"])
     assert not predicate.uses_partitions
@@ -80,7 +80,7 @@ def test_a_schema_that_does_not_know_the_column_filters_nothing(schema):
 
 
 @pytest.mark.parametrize("metadata", [None, 7, [], {"delta.typeChanges": 7}, {"delta.typeChanges": [7]}])
-def test_metadata_of_any_form_does_no_harm(metadata):
+def test_malformed_field_metadata_is_ignored(metadata):
     schema = json.dumps({"fields": [{"name": "year", "type": "integer", "metadata": metadata}]})
     for column_mapping in (True, False):
         predicate = compile_predicate(

@@ -27,7 +27,7 @@ def keeps(hint: str, **partition: str | None) -> bool:
 
 
 def decides(hint: str, **partition: str | None) -> tuple[bool, bool]:
-    """Whether the hint, and whether its contrary, keeps the file."""
+    """Whether the hint keeps the file, and whether its negation does."""
     return keeps(hint, **partition), keeps(f"NOT ({hint})", **partition)
 
 
@@ -37,7 +37,7 @@ MATCHES, FAILS, IS_NULL, IS_UNKNOWN = (True, False), (False, True), (False, Fals
 @pytest.mark.parametrize(
     ("hint", "partition", "decision"),
     [
-        # What clients send
+        # Hints that clients send
         ("(CAST(partitionValues.d AS DATE) = DATE '2024-01-01')", {"d": "2024-01-01"}, MATCHES),
         ("(CAST(partitionValues.d AS DATE) = DATE '2024-01-01')", {"d": "2024-01-02"}, FAILS),
         ("(partitionValues.s = 'x')", {"s": "x"}, MATCHES),
@@ -186,7 +186,7 @@ MATCHES, FAILS, IS_NULL, IS_UNKNOWN = (True, False), (False, True), (False, Fals
         ("y = 5;", {"y": "6"}, FAILS),
     ],
 )
-def test_a_hint_is_decided_as_spark_would(hint, partition, decision):
+def test_a_hint_is_evaluated_as_in_spark(hint, partition, decision):
     assert decides(hint, **partition) == decision
 
 
@@ -275,12 +275,12 @@ def test_a_hint_is_decided_as_spark_would(hint, partition, decision):
         ("y = 5\0", {"y": "6"}),
     ],
 )
-def test_what_is_outside_of_the_subset_filters_nothing(hint, partition):
+def test_unsupported_sql_skips_nothing(hint, partition):
     assert keeps(hint, **partition)
     assert keeps(f"NOT ({hint})", **partition)
 
 
-def test_what_is_outside_of_the_subset_leaves_the_rest_in_force():
+def test_the_other_parts_of_an_unsupported_hint_still_prune():
     assert not keeps("y = 1 AND f(s) > 2", y="2")
     assert keeps("y = 1 AND f(s) > 2", y="1")
     assert keeps("y = 1 OR f(s) > 2", y="2")
@@ -291,7 +291,7 @@ def test_hints_are_joined_by_and():
     assert [note.used_by for note in predicate.notes] == ["partition values", None, "partition values"]
 
 
-def test_a_struct_s_fields_are_found_at_any_depth_in_any_case():
+def test_struct_fields_are_found_at_any_depth_and_in_any_case():
     struct: dict | str = "long"
     stats: dict | int = 7
     for name in reversed("abcdef"):
@@ -304,7 +304,7 @@ def test_a_struct_s_fields_are_found_at_any_depth_in_any_case():
     assert table.keeps("top.a = 8", file)
 
 
-def test_a_long_list_is_one_comparison():
+def test_a_long_in_list_counts_as_one_comparison():
     hint = f"c IN ({', '.join(map(str, range(0, 1000, 2)))})"
     table = Table({"c": "long"})
     assert table.keeps(hint, with_stats(500, 500))
@@ -315,20 +315,20 @@ def test_a_long_list_is_one_comparison():
     assert len(table.compile(hint).notes) == 1
 
 
-def test_the_notes_say_what_was_used_and_what_was_not():
+def test_the_notes_list_used_and_ignored_parts():
     table = Table({"p": "date", "c": "long", "s": "string"}, ("p",))
     predicate = table.compile("p = '2024-01-01' AND c > 5 AND f(s) = 1 AND nowhere = 1 AND c = 'five' AND 1 = 1")
     assert [(note.text, note.used_by, note.ignored_because) for note in predicate.notes] == [
         ("p = '2024-01-01'", "partition values", None),
         ("c > 5", "statistics", None),
-        ("F(s) = 1", None, "it is outside of the SQL that files are pruned by"),
-        ("nowhere = 1", None, "there is no such column"),
-        ("c = 'five'", None, "'five' cannot be compared with a column of type long without a doubt"),
-        ("1 = 1", "itself", None),
+        ("F(s) = 1", None, "pruning does not support this SQL"),
+        ("nowhere = 1", None, "the table has no such column"),
+        ("c = 'five'", None, "'five' has no exact meaning for a column of type long"),
+        ("1 = 1", "constants", None),
     ]
 
 
-def test_the_parser_is_imported_only_for_a_hint_that_it_may_read():
+def test_the_parser_is_imported_only_for_a_hint_it_can_parse():
     code = """
 import sys
 from core.pruning.predicate import compile_predicate

@@ -1,4 +1,4 @@
-"""Statistics as real writers write them, and as they should not: no bound is trusted further than it holds."""
+"""Statistics of real and faulty writers: pruning trusts no bound further than it holds."""
 
 import json
 
@@ -46,7 +46,7 @@ def every(kind: str, hint: str, file: File) -> bool:
         ),
     ],
 )
-def test_a_range_keeps_what_is_inside_and_leaves_out_what_is_not(kind, low, high, below, inside, above):
+def test_values_inside_the_range_keep_the_file_and_others_skip_it(kind, low, high, below, inside, above):
     file = with_stats(low, high, 0)
     assert keeps(kind, f"c = {inside}", file)
     assert not keeps(kind, f"c = {above}", file)
@@ -59,50 +59,50 @@ def test_a_range_keeps_what_is_inside_and_leaves_out_what_is_not(kind, low, high
         assert every(kind, f"c < {above}", file)
 
 
-def test_a_string_s_maximum_that_was_just_cut_is_a_prefix():
+def test_a_truncated_maximum_is_a_prefix():
     file = with_stats("a", "b" * 32)
     assert keeps("string", f"c > '{'b' * 40}'", file)
     assert keeps("string", f"c = '{'b' * 32}zebra'", file)
     assert not keeps("string", f"c >= '{'b' * 30}c'", file)
 
 
-def test_a_string_that_was_cut_by_its_bytes_is_a_prefix():
-    """deltalake cuts to 64 bytes, which are 32 of these characters, or 16 of those."""
+def test_a_string_truncated_by_bytes_is_a_prefix():
+    """deltalake truncates to 64 bytes, which are 32 or 16 of these characters."""
     assert keeps("string", f"c > '{'é' * 40}'", with_stats("a", "é" * 32))
     assert keeps("string", f"c > '{'😀' * 40}'", with_stats("a", "😀" * 16))
     assert keeps("string", f"c > '{'é' * 40}'", with_stats("a", "é" * 16))
 
 
-def test_a_maximum_that_spark_ended_with_a_replacement_character_is_a_prefix():
+def test_a_maximum_that_ends_with_sparks_replacement_character_is_a_prefix():
     assert keeps("string", f"c > '{'b' * 32}😀'", with_stats("a", "b" * 32 + "\ufffd"))
 
 
-def test_a_minimum_that_was_cut_inside_a_character_is_a_prefix():
+def test_a_minimum_truncated_inside_a_character_is_a_prefix():
     assert keeps("string", f"c = '{'b' * 31}é'", with_stats("b" * 31 + "\ufffd", "c"))
 
 
-def test_a_maximum_that_was_cut_inside_a_character_and_ended_is_a_prefix():
-    """Java writes a question mark for half of a character."""
+def test_a_maximum_truncated_inside_a_character_is_a_prefix():
+    """Java writes a question mark for half a surrogate pair."""
     assert keeps("string", f"c = '{'b' * 31}😀'", with_stats("a", "b" * 31 + "?\ufffd"))
     assert keeps("string", f"c = '{'b' * 31}😀'", with_stats("a", "b" * 31 + "?"))
 
 
-def test_a_short_maximum_with_a_replacement_character_was_cut_too():
-    """Spark's length of a prefix can be set."""
+def test_a_short_maximum_with_a_replacement_character_is_a_prefix():
+    """The prefix length of Spark is configurable."""
     assert keeps("string", "c = 'abc😀'", with_stats("a", "abc\ufffd"))
     assert not keeps("string", "c = 'abe'", with_stats("a", "abc\ufffd"))
 
 
-def test_a_maximum_of_the_last_character_has_no_end():
+def test_a_truncated_maximum_of_the_last_character_is_unbounded():
     assert keeps("string", "c > 'z'", with_stats("a", "\U0010ffff" * 32))
     assert not keeps("string", f"c > '{'b' * 32}'", with_stats("a", "a" + "\U0010ffff" * 40))
 
 
-def test_a_string_that_is_not_cut_is_exact():
+def test_a_string_that_is_not_truncated_is_exact():
     assert not keeps("string", f"c > '{'b' * 31}'", with_stats("a", "b" * 31))
 
 
-def test_a_time_s_maximum_is_cut_to_its_last_digit():
+def test_the_maximum_of_a_time_is_truncated_to_its_last_digit():
     for text, inside, outside in [
         ("2024-01-01T00:00:00.123Z", "2024-01-01T00:00:00.123999Z", "2024-01-01T00:00:00.124Z"),
         ("2024-01-01T00:00:00Z", "2024-01-01T00:00:00.999999Z", "2024-01-01T00:00:01Z"),
@@ -118,20 +118,20 @@ def test_a_time_s_maximum_is_cut_to_its_last_digit():
         assert not keeps("timestamp", f"c >= '{outside}'", file)
 
 
-def test_a_time_before_1970_may_be_cut_towards_either_side():
+def test_a_time_before_1970_may_be_rounded_either_way():
     file = with_stats("1969-12-31T23:59:59.500Z", "2020-01-01T00:00:00.000Z")
     assert keeps("timestamp", "c < '1969-12-31T23:59:59.499500Z'", file)
     assert not keeps("timestamp", "c < '1969-12-31T23:59:59.499Z'", file)
 
 
-def test_an_old_zone_may_be_seconds_off_what_is_written():
-    """Los Angeles was 7:52:58 behind UTC until 1883, of which Spark writes -07:52."""
+def test_old_utc_offsets_may_have_unwritten_seconds():
+    """Los Angeles was 7:52:58 behind UTC until 1883, but Spark writes -07:52."""
     file = with_stats("1883-01-01T00:00:00.000-07:52", "1883-01-01T00:00:00.000-07:52")
     assert keeps("timestamp", "c = '1883-01-01T07:52:58Z'", file)
     assert not keeps("timestamp", "c > '1883-01-01T07:53:01Z'", file)
 
 
-def test_a_time_without_a_zone_may_be_of_any_zone():
+def test_a_time_without_a_time_zone_may_be_in_any_time_zone():
     file = with_stats("2024-01-02 00:00:00.000", "2024-01-02 00:00:00.000")
     assert keeps("timestamp", "c < '2024-01-01T06:00:01Z'", file)
     assert not keeps("timestamp", "c < '2024-01-01T06:00:00Z'", file)
@@ -147,8 +147,8 @@ def test_years_after_9999_are_in_order():
     assert not keeps("timestamp", "c < '2024-01-01T00:00:00Z'", file)
 
 
-def test_a_decimal_s_bound_was_a_double():
-    """deltalake writes 1.2345678901234567e+19, which is less than the maximum was."""
+def test_the_bound_of_a_decimal_is_a_rounded_double():
+    """deltalake writes 1.2345678901234567e+19, which is less than the actual maximum."""
     file = File({}, '{"numRecords":1,"minValues":{"c":1.1},"maxValues":{"c":1.2345678901234567e+19}}')
     assert keeps("decimal(22,2)", "c = 12345678901234567890.12", file)
     assert not keeps("decimal(22,2)", "c > 12345678901334567890", file)
@@ -157,19 +157,19 @@ def test_a_decimal_s_bound_was_a_double():
 
 
 @pytest.mark.parametrize("bound", ["1.10", "1.1", '"1.10"', "1.10000000000000000"])
-def test_a_decimal_of_few_digits_is_exact_however_it_is_written(bound):
+def test_a_decimal_of_few_digits_is_exact_in_every_notation(bound):
     file = File({}, f'{{"minValues":{{"c":{bound}}},"maxValues":{{"c":{bound}}},"nullCount":{{"c":0}}}}')
     assert every("decimal(10,2)", "c = 1.1", file)
     assert not keeps("decimal(10,2)", "c > 1.1", file)
     assert not keeps("decimal(10,2)", "c < 1.1", file)
 
 
-def test_a_large_whole_number_may_have_been_a_double_if_it_is_a_decimal_s():
+def test_a_large_whole_number_of_a_decimal_may_be_a_rounded_double():
     file = File({}, '{"minValues":{"c":0},"maxValues":{"c":12345678901234567000}}')
     assert keeps("decimal(20,0)", "c = 12345678901234567890", file)
 
 
-def test_nan_is_greater_than_every_number_and_in_no_statistics():
+def test_nan_is_greater_than_every_number_and_missing_from_statistics():
     file = with_stats(1.0, 3.0, 0)
     for kind in ("float", "double"):
         assert keeps(kind, "c > 5", file)
@@ -185,7 +185,7 @@ def test_nan_is_greater_than_every_number_and_in_no_statistics():
         assert every(kind, "c >= 1", file)
 
 
-def test_nan_is_not_on_both_sides_of_a_number():
+def test_nan_does_not_satisfy_both_ends_of_a_range():
     file = with_stats(1.0, 3.0, 0)
     for hint in ("c BETWEEN 5 AND 9", "c > 5 AND c IS NOT NULL AND 9 > c", "c >= 5 AND c = 7"):
         assert not keeps("double", hint, file)
@@ -197,13 +197,13 @@ def test_nan_is_not_on_both_sides_of_a_number():
 
 
 @pytest.mark.parametrize("bound", ['"NaN"', "null", '"x"', "{}", "[1]", "true"])
-def test_a_bound_that_is_no_number_is_no_bound(bound):
+def test_an_invalid_bound_is_ignored(bound):
     file = File({}, f'{{"numRecords":3,"minValues":{{"c":{bound}}},"maxValues":{{"c":{bound}}}}}')
     for kind in ("float", "double", "long", "decimal(4,2)", "timestamp", "date"):
         assert keeps(kind, "c < '2024-01-01' OR c < 5", file)
 
 
-def test_infinite_bounds_are_bounds():
+def test_infinite_bounds_are_used():
     file = with_stats("-Infinity", "Infinity", 0)
     assert keeps("double", "c = 'Infinity'", file)
     assert keeps("double", "c = '-Infinity'", file)
@@ -215,16 +215,16 @@ def test_negative_zero_equals_zero():
     assert not keeps("double", "c < 0.0", with_stats(-0.0, -0.0, 0))
 
 
-def test_a_float_s_bound_is_the_nearest_float():
-    """Spark writes 0.1 and deltalake 0.10000000149011612 for the same one."""
+def test_the_bound_of_a_float_is_the_nearest_float():
+    """For the same float, Spark writes 0.1 and deltalake 0.10000000149011612."""
     for bound in (0.1, 0.10000000149011612):
         file = with_stats(bound, bound, 0)
         assert keeps("float", "c > 0.1", file)
         assert not keeps("float", "c < 0.1", file)
 
 
-def test_a_double_that_was_a_float_has_a_float_s_bounds():
-    """The golden table `type-widening` has 3.4 for what a double reads as 3.4000000953674316."""
+def test_a_double_widened_from_float_has_the_bounds_of_a_float():
+    """The golden table `type-widening` has 3.4 in its statistics for the value 3.4000000953674316."""
     file = with_stats(3.4, 3.4, 0)
     widened = {"delta.typeChanges": [{"fromType": "float", "toType": "double"}]}
     assert not keeps("double", "c = 3.4000000953674316", file)
@@ -241,8 +241,8 @@ def test_widened_types_have_bounds_of_the_old_type():
     assert not keeps("timestamp_ntz", "c < '2024-09-09 00:00:00'", date)
 
 
-def test_bounds_that_contradict_each_other_are_none():
-    """So are a string's that were compared as signed bytes, as old Parquet writers did."""
+def test_contradictory_bounds_are_ignored():
+    """Old Parquet writers compared strings as signed bytes, which yields such bounds."""
     assert keeps("long", "c = 3", with_stats(7, 5))
     assert keeps("string", "c = 'a'", with_stats("é", "z"))
     predicate_keeps = keeps("long", "NOT c < 20", with_stats(7, 5, 0))
@@ -265,7 +265,7 @@ def test_bounds_that_contradict_each_other_are_none():
     ],
 )
 @pytest.mark.parametrize("more", [{}, {"tightBounds": True}, {"tightBounds": False}])
-def test_a_null_count_says_something_if_it_is_zero_or_all_rows(nulls, rows, may_be_null, may_have_a_value, more):
+def test_a_null_count_is_used_only_if_it_is_zero_or_all_rows(nulls, rows, may_be_null, may_have_a_value, more):
     file = with_stats(1, 5, nulls, rows, **more)
     assert keeps("long", "c IS NULL", file) == may_be_null
     assert keeps("long", "c IS NOT NULL", file) == may_have_a_value
@@ -273,13 +273,13 @@ def test_a_null_count_says_something_if_it_is_zero_or_all_rows(nulls, rows, may_
     assert every("long", "c < 9", file) == (not may_be_null)
 
 
-def test_deleted_rows_are_counted_as_nulls_too():
-    """With a deletion vector, neither 7 nulls of 10 rows nor 7 of the 7 that are left mean that all are null."""
+def test_null_counts_may_include_deleted_rows():
+    """With a deletion vector, 7 nulls do not mean all null, neither of 10 rows nor of the 7 remaining ones."""
     file = with_stats(1, 5, 7, 10)._replace(deletion_vector=DeletionVector(3))
     assert keeps("long", "c = 3", file)
 
 
-def test_nulls_are_counted_of_types_that_have_no_order():
+def test_null_counts_are_used_for_types_without_order():
     for kind, metadata in [("binary", {}), ("string", {"__COLLATIONS": {"c": "UTF8_LCASE"}})]:
         assert not keeps(kind, "c IS NULL", with_stats("a", "b", 0), **metadata)
         assert keeps(kind, "c IS NULL", with_stats("a", "b", 1), **metadata)
@@ -289,7 +289,7 @@ def test_nulls_are_counted_of_types_that_have_no_order():
 @pytest.mark.parametrize(
     "kind", [{"type": "array", "elementType": "long"}, {"type": "struct", "fields": []}, "variant"]
 )
-def test_nulls_of_nested_types_are_not_trusted(kind):
+def test_null_counts_of_nested_types_are_not_used(kind):
     assert keeps(kind, "c IS NULL", with_stats(None, None, 0))
 
 
@@ -301,12 +301,12 @@ def test_nulls_of_nested_types_are_not_trusted(kind):
         ({}, "string collate UTF8_LCASE"),
     ],
 )
-def test_strings_that_do_not_compare_by_their_characters_filter_nothing(metadata, kind):
+def test_collated_and_char_strings_skip_nothing(metadata, kind):
     assert keeps(kind, "c = 'de'", with_stats("DE", "DE"), **metadata)
 
 
-def test_a_char_in_a_struct_filters_nothing():
-    """Its length is told by the column around it."""
+def test_a_char_in_a_struct_skips_nothing():
+    """The outer column declares its length."""
     struct = {"type": "struct", "fields": [{"name": name, "type": "string"} for name in "ab"]}
     file = File({}, '{"minValues":{"c":{"a":"DE "}},"maxValues":{"c":{"a":"DE "}}}')
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "struct<a:char(3),b:varchar(3)>"}
@@ -314,7 +314,7 @@ def test_a_char_in_a_struct_filters_nothing():
     assert not keeps(struct, "c.a = 'DE'", file)
 
 
-def test_a_varchar_is_a_string():
+def test_a_varchar_is_compared_as_a_string():
     assert not keeps("string", "c = 'de'", with_stats("DE", "DE"), __CHAR_VARCHAR_TYPE_STRING="varchar(3)")
 
 
@@ -339,15 +339,15 @@ def test_without_statistics_a_file_is_kept(stats):
         assert Table({"c": "long", "d": "long"}).keeps(hint, File({}, stats))
 
 
-def test_a_column_that_old_files_do_not_have_is_unknown_not_null():
+def test_a_column_missing_from_old_files_is_unknown_not_null():
     file = File({}, json.dumps({"numRecords": 5, "minValues": {"a": 1}, "maxValues": {"a": 2}, "nullCount": {"a": 0}}))
     table = Table({"a": "long", "added": "long"})
     assert table.keeps("added = 1", file)
     assert table.keeps("added IS NULL", file)
 
 
-def test_one_column_of_many_forms_is_read_as_each_of_them():
-    """Columns of one form take a short way: a mixed one must come to the same."""
+def test_a_column_of_mixed_forms_gives_the_same_result_as_each_file_alone():
+    """Uniform columns take a fast path. Mixed columns must give the same result."""
     cases = {
         "timestamp": ["2024-01-01T00:00:00.000Z", "2024-01-01T01:00:00.000+01:00", "2024-01-01T00:00:00Z"],
         "decimal(10,2)": [1.5, "1.50", 1.50],

@@ -1,4 +1,4 @@
-"""Events in and answers out, as API Gateway hands them over."""
+"""Conversion of API Gateway events to requests and of responses to proxy answers, with the size limit of Lambda."""
 
 import base64
 import gzip
@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.api.request import Request
+from core.api.requests.request import Request
 from core.api.response import Response
 from core.errors import AnswerTooLargeError
 from core.runtime.events import (
@@ -26,7 +26,7 @@ from core.runtime.events import (
 from core.runtime.function import function
 
 
-def test_an_event_with_nothing_but_a_method_is_a_request() -> None:
+def test_an_event_can_have_only_a_method() -> None:
     event = {
         "httpMethod": "GET",
         "headers": None,
@@ -37,7 +37,7 @@ def test_an_event_with_nothing_but_a_method_is_a_request() -> None:
     assert request_from_event(event) == Request("GET")
 
 
-def test_names_in_the_path_are_decoded_once() -> None:
+def test_path_parameters_are_percent_decoded_once() -> None:
     event = {
         "httpMethod": "GET",
         "pathParameters": {"share": "a%2Fb%2520c", "schema": "%C3%A9", "table": "%FF"},
@@ -45,18 +45,18 @@ def test_names_in_the_path_are_decoded_once() -> None:
     assert request_from_event(event).path == {"share": "a/b%20c", "schema": "é", "table": "\udcff"}
 
 
-def test_header_names_are_lowered() -> None:
+def test_header_names_become_lower_case() -> None:
     assert request_from_event({"httpMethod": "GET", "headers": {"X-A": "B"}}).headers == {"x-a": "B"}
 
 
-def test_a_body_may_come_in_base64() -> None:
+def test_a_base64_body_is_decoded() -> None:
     event = {"httpMethod": "POST", "body": base64.b64encode(b"\x00{}").decode(), "isBase64Encoded": True}
     assert request_from_event(event).body == b"\x00{}"
     assert request_from_event({"httpMethod": "POST", "body": "é"}).body == "é".encode()
 
 
 @given(st.lists(st.text(st.characters(max_codepoint=127))))
-def test_a_gzipped_answer_unpacks_to_the_plain_one(chunks: list[str]) -> None:
+def test_a_gzipped_answer_decompresses_to_the_plain_one(chunks: list[str]) -> None:
     def answer(encoding: str) -> dict[str, object]:
         body = (chunk.encode() for chunk in chunks)
         return dict(buffered_answer(Response(200, {}, body), Request("GET", headers={"accept-encoding": encoding})))
@@ -71,24 +71,24 @@ def test_a_gzipped_answer_unpacks_to_the_plain_one(chunks: list[str]) -> None:
 
 
 @pytest.mark.parametrize("header", ["gzip", "deflate, GZIP;q=0.5", "*", "*;q=0, gzip", "br;q=1.0, gzip ; q=1"])
-def test_gzip_is_used_when_offered(header: str) -> None:
+def test_gzip_is_accepted_if_offered(header: str) -> None:
     assert accepts_gzip(header)
 
 
 @pytest.mark.parametrize(
     "header", ["", "identity", "br", "gzip;q=0", "gzip; q=0.000, br", "gzipped", "*, gzip;q=0", "*;q=0"]
 )
-def test_gzip_is_not_used_otherwise(header: str) -> None:
+def test_gzip_is_not_accepted_otherwise(header: str) -> None:
     assert not accepts_gzip(header)
 
 
-def test_head_has_headers_but_no_body() -> None:
+def test_the_answer_to_head_has_headers_but_no_body() -> None:
     answer = buffered_answer(Response(404, {"A": "b"}, iter([b"body"])), Request("HEAD"))
     assert answer == {"statusCode": 404, "headers": {"A": "b"}, "body": "", "isBase64Encoded": False}
 
 
-def as_lambda_sends(answer: ProxyAnswer) -> int:
-    """The bytes of an answer on their way out of the runtime, which writes JSON with simplejson's defaults."""
+def serialized_size(answer: ProxyAnswer) -> int:
+    """Returns the size of an answer as the Lambda runtime serializes it."""
     return len(json.dumps(answer, ensure_ascii=False).encode())
 
 
@@ -98,21 +98,21 @@ def answer_of(body: Iterable[bytes], *, encoding: str = "identity") -> ProxyAnsw
 
 
 def text_that_fills_an_answer() -> bytes:
-    """With what JSON escapes in one, two and six characters."""
-    room = MAX_ANSWER_BYTES - as_lambda_sends(answer_of([]))
+    """Includes characters that JSON writes as one, two and six characters."""
+    room = MAX_ANSWER_BYTES - serialized_size(answer_of([]))
     line = b'{"url":"\\\\x"}\x01\n'
     lines = line * (room // (len(json.dumps(line.decode())) - 2))
     return lines + b"x" * (room - (len(json.dumps(lines.decode())) - 2))
 
 
-def test_an_answer_that_just_fits_is_sent() -> None:
+def test_an_answer_of_exactly_the_limit_is_sent() -> None:
     answer = answer_of([text_that_fills_an_answer()])
-    assert as_lambda_sends(answer) == MAX_ANSWER_BYTES
+    assert serialized_size(answer) == MAX_ANSWER_BYTES
     one_less = answer_of([text_that_fills_an_answer()[:-1]])
-    assert as_lambda_sends(one_less) == MAX_ANSWER_BYTES - 1
+    assert serialized_size(one_less) == MAX_ANSWER_BYTES - 1
 
 
-def test_an_answer_of_one_byte_too_many_is_refused() -> None:
+def test_an_answer_one_byte_over_the_limit_is_rejected() -> None:
     with pytest.raises(AnswerTooLargeError, match="predicate.*limitHint.*gzip.*temporary table credentials"):
         answer_of([text_that_fills_an_answer(), b"x"])
 
@@ -122,9 +122,9 @@ def incompressible(size: int) -> bytes:
 
 
 def gzip_room() -> int:
-    """What the gzipped content of an answer may have, by the answer's own size: base64 grows in steps of four."""
+    """Returns the largest size of gzipped content that fits. Base64 grows in steps of four characters."""
     one = answer_of([b"x"], encoding="gzip")
-    return (MAX_ANSWER_BYTES - as_lambda_sends(one) + len(one["body"])) // 4 * 3
+    return (MAX_ANSWER_BYTES - serialized_size(one) + len(one["body"])) // 4 * 3
 
 
 def packed_fast(content: bytes) -> bytes:
@@ -133,40 +133,40 @@ def packed_fast(content: bytes) -> bytes:
 
 
 def noise_that_packs_into(room: int) -> bytes:
-    """Content that gzip cannot shrink, of just the size that its own frame leaves."""
+    """Returns incompressible content whose gzipped size is exactly `room`, or just below it."""
     noise = incompressible(room)
     while (excess := min(len(packed_fast(noise)), len(zlib.compress(noise, 6, 31))) - room) > 0:
         noise = noise[:-excess]
     return noise
 
 
-def test_a_gzipped_answer_that_just_fits_is_sent_and_one_byte_more_is_refused() -> None:
+def test_a_gzipped_answer_of_exactly_the_limit_is_sent_and_a_larger_one_is_rejected() -> None:
     noise = noise_that_packs_into(gzip_room())
     answer = answer_of([noise], encoding="gzip")
-    assert MAX_ANSWER_BYTES - 3 <= as_lambda_sends(answer) <= MAX_ANSWER_BYTES
+    assert MAX_ANSWER_BYTES - 3 <= serialized_size(answer) <= MAX_ANSWER_BYTES
     assert gzip.decompress(base64.b64decode(answer["body"])) == noise
     with pytest.raises(AnswerTooLargeError):
         answer_of([noise, b"xxx"], encoding="gzip")
 
 
-def test_what_fits_only_at_gzips_better_level_is_packed_again() -> None:
+def test_an_answer_that_fits_only_at_a_higher_level_is_compressed_again() -> None:
     words = [b"%08x" % number for number in random.Random(4).sample(range(2**32), 4000)]
     text = b" ".join(random.Random(5).choices(words, k=1_275_000))
     chunks = [text[start : start + 100_000] for start in range(0, len(text), 100_000)]
-    assert len(zlib.compress(text, 6)) < gzip_room() < len(packed_fast(text)), "the test's own assumption"
+    assert len(zlib.compress(text, 6)) < gzip_room() < len(packed_fast(text)), "the assumption of this test"
     answer = answer_of(chunks, encoding="gzip")
-    assert as_lambda_sends(answer) <= MAX_ANSWER_BYTES
+    assert serialized_size(answer) <= MAX_ANSWER_BYTES
     assert gzip.decompress(base64.b64decode(answer["body"])) == text
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
-def test_an_endless_answer_is_given_up(encoding: str) -> None:
+def test_an_endless_answer_is_rejected_without_reading_all_of_it(encoding: str) -> None:
     noise = incompressible(100_000)
     with pytest.raises(AnswerTooLargeError):
         answer_of(itertools.repeat(noise.hex().encode()), encoding=encoding)
 
 
-def test_a_recipient_is_told_of_an_answer_that_is_too_large_in_the_protocols_form() -> None:
+def test_the_error_for_a_too_large_answer_has_the_form_of_the_protocol() -> None:
     answer = function("a_route", lambda _: Response(200, {}, itertools.repeat(b"x" * 100_000)))(
         {"httpMethod": "GET"}, object()
     )

@@ -1,4 +1,4 @@
-"""A route as a Lambda function: what comes out for what goes wrong inside, and what is logged of it."""
+"""Routes as Lambda functions: responses, errors, log lines and metrics."""
 
 import json
 import logging
@@ -35,7 +35,7 @@ def raising(error: Exception) -> Handle:
 
 @pytest.fixture
 def log_lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[dict[str, object]]]:
-    """What the function's logger writes, as it would reach CloudWatch."""
+    """Collects the log lines as CloudWatch would receive them."""
     lines: list[dict[str, object]] = []
 
     class Collect(logging.Handler):
@@ -54,7 +54,7 @@ def metrics(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:
     return [line for line in lines if "_aws" in line]
 
 
-def test_an_answer_comes_back_as_api_gateway_wants_it() -> None:
+def test_an_answer_has_the_form_that_api_gateway_expects() -> None:
     answer = call(lambda _: json_response({"a": 1}))
     assert answer == {
         "statusCode": 200,
@@ -72,20 +72,22 @@ def test_an_answer_comes_back_as_api_gateway_wants_it() -> None:
         (NotImplementedYetError("no"), 501, "NOT_IMPLEMENTED"),
     ],
 )
-def test_an_error_of_ours_becomes_its_status_and_code(error: SharingError, status: int, code: str) -> None:
+def test_a_sharing_error_becomes_its_status_and_code(error: SharingError, status: int, code: str) -> None:
     answer = call(raising(error))
     assert answer["statusCode"] == status
     assert json.loads(answer["body"]) == {"errorCode": code, "message": "no"}
 
 
-def test_whoever_sent_a_token_is_told_that_it_is_wrong() -> None:
+def test_only_a_caller_who_sent_a_token_learns_that_it_is_invalid() -> None:
     sent = call(raising(UnauthenticatedError("no", token_was_sent=True)))["headers"]["WWW-Authenticate"]
     none = call(raising(UnauthenticatedError("no", token_was_sent=False)))["headers"]["WWW-Authenticate"]
     assert sent == 'Bearer realm="delta-sharing", error="invalid_token"'
     assert none == 'Bearer realm="delta-sharing"'
 
 
-def test_the_unforeseen_is_a_500_that_shows_the_request_id_and_no_cause(log_lines: list[dict[str, object]]) -> None:
+def test_an_unexpected_exception_is_a_500_with_the_request_id_and_without_the_cause(
+    log_lines: list[dict[str, object]],
+) -> None:
     answer = call(raising(ZeroDivisionError("secret s3://bucket")))
     document = json.loads(answer["body"])
     assert answer["statusCode"] == 500
@@ -97,7 +99,7 @@ def test_the_unforeseen_is_a_500_that_shows_the_request_id_and_no_cause(log_line
     assert "secret s3://bucket" in str(failure["exception"])
 
 
-def test_a_setting_that_makes_no_sense_is_a_500_that_the_log_explains(
+def test_an_invalid_setting_is_a_500_and_the_log_names_it(
     monkeypatch: pytest.MonkeyPatch, log_lines: list[dict[str, object]]
 ) -> None:
     monkeypatch.setenv("SLUICE_URL_SECONDS", "an hour")
@@ -107,7 +109,7 @@ def test_a_setting_that_makes_no_sense_is_a_500_that_the_log_explains(
     process_services.cache_clear()
 
 
-def test_a_body_that_fails_halfway_is_no_half_answer() -> None:
+def test_an_error_halfway_through_the_body_becomes_an_error_response() -> None:
     def halfway(_: Call) -> Response:
         def body() -> Iterator[bytes]:
             yield b"line\n"
@@ -120,14 +122,14 @@ def test_a_body_that_fails_halfway_is_no_half_answer() -> None:
     assert "line" not in answer["body"]
 
 
-def test_the_cause_of_a_refusal_is_in_the_log_only(log_lines: list[dict[str, object]]) -> None:
+def test_the_cause_of_an_error_appears_only_in_the_log(log_lines: list[dict[str, object]]) -> None:
     error = InvalidParameterError("no")
     error.__cause__ = KeyError("s3://bucket/key")
     assert "bucket" not in call(raising(error))["body"]
     assert any("s3://bucket/key" in json.dumps(line) for line in log_lines)
 
 
-def test_each_request_is_one_line_that_says_who_asked_for_what_and_how_it_ended(
+def test_each_request_logs_one_line_with_recipient_table_and_outcome(
     log_lines: list[dict[str, object]],
 ) -> None:
     def handle(asked: Call) -> Response:
@@ -167,7 +169,7 @@ def test_metrics_count_requests_files_and_urls_by_route(capsys: pytest.CaptureFi
     assert "Latency" in emitted
 
 
-def test_errors_are_counted_by_their_code(capsys: pytest.CaptureFixture[str]) -> None:
+def test_errors_are_counted_by_code(capsys: pytest.CaptureFixture[str]) -> None:
     call(raising(InvalidParameterError("no")))
     errors = metrics(capsys)[1]
     assert (errors["code"], errors["Errors"]) == ("INVALID_PARAMETER_VALUE", [1.0])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from cli.serve.gateway import HttpRequest, LambdaContext, http_answer, proxy_event
 from cli.serve.routes import Function, read_routes
 from core.runtime.events import request_from_event
+from tests.examples import examples
 
 EVENTS = sorted((Path(__file__).parents[3] / "events").glob("*.json"))
 NOW = 1_763_251_200.5
@@ -68,7 +69,7 @@ def test_what_a_request_lacks_is_null():
         assert event[absent] is None
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(body=st.binary(max_size=200), query=st.dictionaries(st.text(), st.text(), max_size=4))
 def test_a_handler_reads_from_the_event_what_the_client_sent(body, query):
     encoded = urlencode(query)

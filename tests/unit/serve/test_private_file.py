@@ -4,8 +4,8 @@ import stat
 
 import pytest
 
-from cli.errors import CommandError
-from cli.private_file import write_private
+from cli.common.errors import CommandError
+from cli.common.private_file import write_private
 
 
 def test_a_file_is_for_its_owner_only_even_where_another_was(tmp_path):

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from cli.serve.routes import Function, Route, Routes, read_routes
 from core.errors import NotFoundError
+from tests.examples import examples
 
 UNKNOWN = "handlers.unknown_route.lambda_handler"
 TABLE = "/delta-sharing/shares/{share}/schemas/{schema}/tables/{table}"
@@ -106,7 +107,7 @@ def test_without_a_prefix_the_routes_begin_at_the_root():
     assert read_routes(prefix="").match("GET", "/shares").route.resource == "/shares"
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(st.lists(st.text("abc%2F.~+é ", min_size=1), min_size=3, max_size=3))
 def test_names_come_out_as_they_stood_in_the_path(routes, names):
     share, schema, table = names

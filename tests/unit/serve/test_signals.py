@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from cli.signals import SIGNALS, StoppedError, uninterrupted, until_stopped
+from cli.common.signals import SIGNALS, StoppedError, uninterrupted, until_stopped
 
 
 @pytest.mark.parametrize("number", SIGNALS)

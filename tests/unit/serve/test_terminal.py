@@ -2,10 +2,10 @@
 
 import pytest
 
-from cli.errors import CommandError
+from cli.apply.shares_file import SharesFile
+from cli.common.errors import CommandError
 from cli.serve.gateway import HttpAnswer, HttpRequest
 from cli.serve.terminal import prefix_of, print_access
-from cli.shares_file import SharesFile
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ def test_without_a_file_the_prefix_is_the_templates():
 
 @pytest.mark.parametrize("endpoint", ["delta-sharing", "/a b", "/a?b", "/a//b", "/{share}", "/é", "/a%20b"])
 def test_an_endpoint_that_is_no_path_is_refused(endpoint):
-    with pytest.raises(CommandError, match="write it as /delta-sharing"):
+    with pytest.raises(CommandError, match="Expected a path such as /delta-sharing"):
         prefix_of(SharesFile(version=1, endpoint=endpoint))
 
 

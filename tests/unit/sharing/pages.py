@@ -6,7 +6,7 @@ import pytest
 
 from core.errors import SharingError
 from tests.unit.delta.builder import PROTOCOL, add, metadata
-from tests.unit.sharing.world import World
+from tests.unit.sharing.shared_table import SharedTable
 
 FEED = {"delta.enableChangeDataFeed": "true"}
 MISMATCH = (
@@ -19,8 +19,10 @@ def rows(number: int) -> dict[str, str]:
     return {"stats": f'{{"numRecords":{number}}}'}
 
 
-def five_files(**table: Any) -> World:
-    return World([PROTOCOL, metadata(configuration=FEED), *(add(letter, **rows(10)) for letter in "abcde")], **table)
+def five_files(**table: Any) -> SharedTable:
+    return SharedTable(
+        [PROTOCOL, metadata(configuration=FEED), *(add(letter, **rows(10)) for letter in "abcde")], **table
+    )
 
 
 def letters(lines: list[bytes]) -> str:
@@ -36,9 +38,9 @@ def refusal(ask: Any, *arguments: Any, **body: Any) -> str:
     return caught.value.message
 
 
-def first_token(world: World, **body: Any) -> str:
-    return world.query(maxFiles=2, **body)[-1]["endStreamAction"]["nextPageToken"]
+def first_token(env: SharedTable, **body: Any) -> str:
+    return env.query(maxFiles=2, **body)[-1]["endStreamAction"]["nextPageToken"]
 
 
-def refresh_token(world: World, **body: Any) -> str:
-    return world.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
+def refresh_token(env: SharedTable, **body: Any) -> str:
+    return env.query(includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import SharingError, UnsupportedOperationError
 from tests.unit.delta.builder import PROTOCOL, add, metadata, remove, vector
-from tests.unit.sharing.world import DELTA, World
+from tests.unit.sharing.shared_table import DELTA, SharedTable
 
 CODE = "ab^-aqEH.-t@S}K{vb[*k^"
 CODE_FILE = "ab/deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
@@ -40,8 +40,8 @@ def md5(text: str) -> str:
 
 class TestParquetFormat:
     def test_a_file_is_named_by_a_hash_of_its_raw_path_and_opened_where_it_lies(self) -> None:
-        world = World([PROTOCOL, metadata(), add("p=a%20b/f", p="a b", size=7, stats='{"numRecords":1}')])
-        file = world.query()[2]["file"]
+        env = SharedTable([PROTOCOL, metadata(), add("p=a%20b/f", p="a b", size=7, stats='{"numRecords":1}')])
+        file = env.query()[2]["file"]
         assert place(file.pop("url")) == "/delta-tests/tables/one/p=a b/f"
         assert file == {
             "id": md5("p=a%20b/f"),
@@ -50,49 +50,49 @@ class TestParquetFormat:
             "stats": '{"numRecords":1}',
             "expirationTimestamp": 3_600_000,
         }
-        assert world.query(file_id_hash="delta")[2]["file"]["id"] == sha256("p=a%20b/f")
-        assert world.headers["fileidhash"] == "delta"
+        assert env.query(file_id_hash="delta")[2]["file"]["id"] == sha256("p=a%20b/f")
+        assert env.headers["fileidhash"] == "delta"
 
     @pytest.mark.parametrize("history_shared", [True, False])
     def test_of_the_properties_only_a_feed_that_can_be_read_is_shown(self, history_shared: bool) -> None:
         properties = {"delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"}
-        world = World([PROTOCOL, metadata(configuration=properties)], history_shared=history_shared)
+        env = SharedTable([PROTOCOL, metadata(configuration=properties)], history_shared=history_shared)
         shown = {"enableChangeDataFeed": "true"} if history_shared else {}
-        assert world.metadata()[1]["metaData"]["configuration"] == shown
+        assert env.metadata()[1]["metaData"]["configuration"] == shown
 
     def test_a_modern_table_that_uses_nothing_modern_looks_like_an_old_one(self) -> None:
         properties = {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
         features = protocol("deletionVectors", "typeWidening", "v2Checkpoint", "columnMapping")
-        world = World([features, metadata(configuration=properties), add("a")])
-        head, _, file = world.query()
+        env = SharedTable([features, metadata(configuration=properties), add("a")])
+        head, _, file = env.query()
         assert head == {"protocol": {"minReaderVersion": 1}}
         assert "file" in file
 
     def test_deletion_vectors_are_refused_and_gone_they_are_not(self) -> None:
         features = protocol("deletionVectors")
         added = add("a", deletionVector=vector(CODE))
-        world = World([features, metadata(), added], [remove("a", deletionVector=vector(CODE)), add("b")])
+        env = SharedTable([features, metadata(), added], [remove("a", deletionVector=vector(CODE)), add("b")])
         with pytest.raises(UnsupportedOperationError, match="Deletion Vector property disabled"):
-            world.query(version=0)
-        assert [line["file"]["id"] for line in world.query()[2:]] == [md5("b")]
+            env.query(version=0)
+        assert [line["file"]["id"] for line in env.query()[2:]] == [md5("b")]
 
 
 class TestDeltaFormat:
     def test_the_logs_actions_come_with_urls_for_paths_and_nothing_else_changed(self) -> None:
         more = {"tags": {"k": "v"}, "baseRowId": 5, "defaultRowCommitVersion": 1, "clusteringProvider": "liquid"}
         added = add("p=x/f", size=7, stats='{"numRecords": 1}', dataChange=False, **more)
-        world = World([PROTOCOL, metadata(), added])
-        line = world.query(DELTA)[2]["file"]
+        env = SharedTable([PROTOCOL, metadata(), added])
+        line = env.query(DELTA)[2]["file"]
         relayed = line.pop("deltaSingleAction")["add"]
         assert place(relayed.pop("path")) == "/delta-tests/tables/one/p=x/f"
         assert relayed == {name: value for name, value in added["add"].items() if name != "path"}
         assert line == {"id": sha256("p=x/f"), "expirationTimestamp": 3_600_000}
-        assert world.headers["delta-sharing-capabilities"] == "responseformat=delta"
+        assert env.headers["delta-sharing-capabilities"] == "responseformat=delta"
 
     def test_metadata_is_the_logs_own_with_size_and_number_of_files_beside_it(self) -> None:
         action = metadata(name="n", configuration={"delta.appendOnly": "true", "mine": "x"})
-        world = World([PROTOCOL, action, add("a", size=3), add("b", size=4)])
-        head, told = world.metadata(DELTA)
+        env = SharedTable([PROTOCOL, action, add("a", size=3), add("b", size=4)])
+        head, told = env.metadata(DELTA)
         assert head == {"protocol": {"deltaProtocol": PROTOCOL["protocol"]}}
         assert told["metaData"] == {"size": 7, "numFiles": 2, "deltaMetadata": action["metaData"]}
 
@@ -104,15 +104,15 @@ class TestDeltaFormat:
             "delta.logRetentionDuration": "interval 1 day",
         }
         info = {"commitInfo": {"inCommitTimestamp": 5}}
-        world = World([info, protocol(writer=("inCommitTimestamp",)), metadata(configuration=properties)])
-        told = world.metadata(DELTA)[1]["metaData"]["deltaMetadata"]
+        env = SharedTable([info, protocol(writer=("inCommitTimestamp",)), metadata(configuration=properties)])
+        told = env.metadata(DELTA)[1]["metaData"]["deltaMetadata"]
         assert told["configuration"] == {"delta.logRetentionDuration": "interval 1 day"}
 
     def test_the_protocol_has_the_features_that_are_active_or_switched_on_and_those_of_writers(self) -> None:
         features = protocol("deletionVectors", "columnMapping", "vacuumProtocolCheck", writer=("rowTracking",))
         properties = {"delta.enableDeletionVectors": "true"}
-        world = World([features, metadata(configuration=properties)])
-        assert world.metadata(DELTA)[0]["protocol"]["deltaProtocol"] == {
+        env = SharedTable([features, metadata(configuration=properties)])
+        assert env.metadata(DELTA)[0]["protocol"]["deltaProtocol"] == {
             "minReaderVersion": 3,
             "minWriterVersion": 7,
             "readerFeatures": ["deletionVectors"],
@@ -120,26 +120,28 @@ class TestDeltaFormat:
         }
 
     def test_a_deletion_vector_in_a_file_comes_with_its_url_and_the_files_id(self) -> None:
-        world = World([protocol("deletionVectors"), metadata(), add("a", deletionVector=vector(CODE, cardinality=9))])
-        file = world.query(DELTA)[2]["file"]
+        env = SharedTable(
+            [protocol("deletionVectors"), metadata(), add("a", deletionVector=vector(CODE, cardinality=9))]
+        )
+        file = env.query(DELTA)[2]["file"]
         descriptor = file["deltaSingleAction"]["add"]["deletionVector"]
         assert place(descriptor.pop("pathOrInlineDv")) == f"/delta-tests/tables/one/{CODE_FILE}"
         assert descriptor == {"storageType": "p", "offset": 1, "sizeInBytes": 40, "cardinality": 9}
         assert file["deletionVectorFileId"] == sha256(CODE)
-        assert world.observed.urls_signed == 2
+        assert env.observed.urls_signed == 2
 
     def test_a_deletion_vector_in_the_log_itself_is_relayed_as_it_is(self) -> None:
         inline = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
         inline |= {"sizeInBytes": 40, "cardinality": 6}
-        world = World([protocol("deletionVectors"), metadata(), add("a", deletionVector=inline)])
-        file = world.query(DELTA)[2]["file"]
+        env = SharedTable([protocol("deletionVectors"), metadata(), add("a", deletionVector=inline)])
+        file = env.query(DELTA)[2]["file"]
         assert file["deltaSingleAction"]["add"]["deletionVector"] == inline
         assert "deletionVectorFileId" not in file
 
     def test_one_path_has_one_id_whatever_its_deletion_vector(self) -> None:
         pair = [remove("a", size=1, partitionValues={"p": "x"}), add("a", deletionVector=vector(CODE))]
-        world = World([protocol("deletionVectors"), metadata(), add("a")], pair)
-        lines = world.query(DELTA, startingVersion=1)[2:]
+        env = SharedTable([protocol("deletionVectors"), metadata(), add("a")], pair)
+        lines = env.query(DELTA, startingVersion=1)[2:]
         assert [next(iter(line["file"]["deltaSingleAction"])) for line in lines] == ["remove", "add"]
         assert len({line["file"]["id"] for line in lines}) == 1
         paths = {action["path"] for line in lines for action in line["file"]["deltaSingleAction"].values()}
@@ -151,10 +153,10 @@ class TestShallowClones:
 
     def test_files_below_an_auxiliary_location_open_in_their_own_bucket(self) -> None:
         added = add(self.CLONED, deletionVector=vector("s3://archive/base/dv.bin") | {"storageType": "p"})
-        world = World(
+        env = SharedTable(
             [protocol("deletionVectors"), metadata(), added, add("own")], auxiliary_locations=("s3://archive/base",)
         )
-        files = [line["file"] for line in world.query(DELTA)[2:]]
+        files = [line["file"] for line in env.query(DELTA)[2:]]
         actions = {file["id"]: file["deltaSingleAction"]["add"] for file in files}
         cloned = actions[sha256(self.CLONED)]
         assert place(cloned["path"]) == "/archive/base/p=x/f g"
@@ -162,19 +164,19 @@ class TestShallowClones:
         assert place(actions[sha256("own")]["path"]) == "/delta-tests/tables/one/own"
 
     def test_others_are_refused_while_the_table_can_still_be_described(self) -> None:
-        world = World([PROTOCOL, metadata(), add(self.CLONED)], auxiliary_locations=("s3://archive/bas",))
+        env = SharedTable([PROTOCOL, metadata(), add(self.CLONED)], auxiliary_locations=("s3://archive/bas",))
         with pytest.raises(UnsupportedOperationError, match="Table contains absolute paths") as caught:
-            world.query()
+            env.query()
         assert "archive" not in caught.value.message
-        assert world.metadata()[1]["metaData"]["numFiles"] == 1
+        assert env.metadata()[1]["metaData"]["numFiles"] == 1
 
 
 def test_a_limit_counts_the_rows_that_are_left_of_a_file() -> None:
     def added(name: str, deleted: int) -> dict[str, Any]:
         return add(name, stats='{"numRecords":10}', deletionVector=vector(CODE, cardinality=deleted))
 
-    world = World([protocol("deletionVectors"), metadata(), *(added(f"f{number}", 9) for number in range(20))])
-    assert len(world.query(DELTA, limitHint=5)) == 2 + 5
+    env = SharedTable([protocol("deletionVectors"), metadata(), *(added(f"f{number}", 9) for number in range(20))])
+    assert len(env.query(DELTA, limitHint=5)) == 2 + 5
 
 
 def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it() -> None:
@@ -188,16 +190,16 @@ def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it(
     properties = {"delta.columnMapping.mode": "name"}
     action = metadata(schemaString=schema, partitionColumns=["a", "b"], configuration=properties)
     files = [add(f"{a}{b}", partitionValues={"b": a, "a": b}) for a in "xy" for b in "xy"]
-    world = World([{"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, action, *files])
+    env = SharedTable([{"protocol": {"minReaderVersion": 2, "minWriterVersion": 5}}, action, *files])
     leaves = [
         {"op": "column", "name": "a", "valueType": "string"},
         {"op": "literal", "value": "x", "valueType": "string"},
     ]
     hints = {"jsonPredicateHints": json.dumps({"op": "equal", "children": leaves}), "predicateHints": ["a (("]}
-    lines = world.query(DELTA, **hints)
+    lines = env.query(DELTA, **hints)
     assert {line["file"]["id"] for line in lines[2:]} == {sha256("xx"), sha256("xy")}
-    assert world.observed.files_pruned == 2
-    (ignored,) = world.observed.hints_ignored
+    assert env.observed.files_pruned == 2
+    (ignored,) = env.observed.hints_ignored
     assert ignored.startswith("a ((: ")
 
 
@@ -212,8 +214,8 @@ def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it(
     ],
 )
 def test_what_a_log_says_of_a_file_is_answered_or_a_4xx(action: dict[str, Any]) -> None:
-    world = World([protocol("deletionVectors"), metadata(), action])
+    env = SharedTable([protocol("deletionVectors"), metadata(), action])
     for capabilities in (DELTA, ""):
         with pytest.raises(SharingError) as caught:
-            world.query(capabilities)
+            env.query(capabilities)
         assert caught.value.status == 400

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from core.api.credentials import asked_location
+from core.api.requests.credentials import CredentialsRequest
+from core.api.requests.request import Request
 from core.catalog.model import Table
 from core.catalog.reader import Caller
 from core.errors import InvalidParameterError, MalformedRequestError
@@ -180,16 +181,20 @@ def test_no_location_is_shown_of_a_table_that_does_not_share_its_directory(chang
     assert table_item(replace(TABLE, **change)).keys() == {"name", "schema", "share", "shareId", "id"}
 
 
+def requested_location(body: bytes) -> str | None:
+    return CredentialsRequest.parse(Request("POST", body=body)).location
+
+
 @pytest.mark.parametrize("body", [b"", b"  \n", b"{}", b'{"location":null}', b'{"other":1}'])
 def test_a_body_without_a_location_asks_for_the_tables_own(body: bytes) -> None:
-    assert asked_location(body) is None
+    assert requested_location(body) is None
 
 
 def test_a_location_is_read_from_the_body() -> None:
-    assert asked_location(b'{"location":"s3://b/t","unknown":[1]}') == "s3://b/t"
+    assert requested_location(b'{"location":"s3://b/t","unknown":[1]}') == "s3://b/t"
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"s3://b/t"', b'{"location":1}', b'{"location":"\\ud800"}', b"\xff"])
 def test_a_body_that_cannot_be_read_is_malformed(body: bytes) -> None:
     with pytest.raises(MalformedRequestError):
-        asked_location(body)
+        requested_location(body)

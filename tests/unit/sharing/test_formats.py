@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from core.api.capabilities import DELTA, PARQUET, Capabilities
+from core.api.requests.capabilities import DELTA, PARQUET, Capabilities
 from core.delta.features import FEATURES
 from core.errors import UnsupportedOperationError
 from core.sharing.formats import choose_format

@@ -10,7 +10,7 @@ from core.api.tokens import PAGE_LIFETIME_SECONDS
 from core.errors import InvalidParameterError, MalformedRequestError
 from tests.unit.delta.builder import PROTOCOL, add, checkpoint, metadata, name
 from tests.unit.sharing.pages import MISMATCH, first_token, five_files, letters, refresh_token, refusal
-from tests.unit.sharing.world import DELTA, NOW
+from tests.unit.sharing.shared_table import DELTA, NOW
 
 
 class TestTokens:
@@ -27,15 +27,15 @@ class TestTokens:
         ],
     )
     def test_a_token_of_another_query_is_refused(self, change: dict[str, Any]) -> None:
-        world = five_files()
+        env = five_files()
         asked = {"predicateHints": ["p = 'x'"], "limitHint": 40}
-        token = first_token(world, **asked)
-        assert refusal(world.query, pageToken=token, **asked | change) == MISMATCH
+        token = first_token(env, **asked)
+        assert refusal(env.query, pageToken=token, **asked | change) == MISMATCH
 
     def test_size_format_and_hash_of_ids_may_change_from_page_to_page(self) -> None:
-        world = five_files()
-        world.query(DELTA, "parquet", pageToken=first_token(world), maxFiles=100)
-        assert letters(world.raw) == "cde"
+        env = five_files()
+        env.query(DELTA, "parquet", pageToken=first_token(env), maxFiles=100)
+        assert letters(env.raw) == "cde"
 
     @pytest.mark.parametrize(
         "change",
@@ -48,83 +48,83 @@ class TestTokens:
         ],
     )
     def test_a_token_of_other_changes_is_refused(self, change: dict[str, Any]) -> None:
-        world = five_files()
+        env = five_files()
         asked = {"startingVersion": 0}
-        token = world.changes(maxFiles=2, **asked)[-1]["endStreamAction"]["nextPageToken"]
-        assert refusal(world.changes, pageToken=token, **asked | change) == MISMATCH
+        token = env.changes(maxFiles=2, **asked)[-1]["endStreamAction"]["nextPageToken"]
+        assert refusal(env.changes, pageToken=token, **asked | change) == MISMATCH
 
     def test_a_token_is_for_its_own_purpose(self) -> None:
-        world = five_files()
-        query, stream, refresh = first_token(world), first_token(world, startingVersion=0), refresh_token(world)
-        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        env = five_files()
+        query, stream, refresh = first_token(env), first_token(env, startingVersion=0), refresh_token(env)
+        changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         undecodable = "Error decoding the page token: {}."
         for token in (changes, refresh):
-            assert refusal(world.query, pageToken=token) == undecodable.format(token[:100])
-        assert refusal(world.query, pageToken=stream) == MISMATCH
-        assert refusal(world.query, startingVersion=0, pageToken=query) == MISMATCH
+            assert refusal(env.query, pageToken=token) == undecodable.format(token[:100])
+        assert refusal(env.query, pageToken=stream) == MISMATCH
+        assert refusal(env.query, startingVersion=0, pageToken=query) == MISMATCH
         for token in (query, stream, refresh):
-            message = refusal(world.changes, startingVersion=0, pageToken=token)
+            message = refusal(env.changes, startingVersion=0, pageToken=token)
             assert message == undecodable.format(token[:100])
         for token in (query, stream, changes):
-            assert refusal(world.query, refreshToken=token) == f"Error decoding refresh token: {token[:100]}."
+            assert refusal(env.query, refreshToken=token) == f"Error decoding refresh token: {token[:100]}."
 
     def test_a_token_of_another_table_is_told_as_such_even_if_its_query_is_another_too(self) -> None:
-        world = five_files()
-        page, refresh = first_token(world), refresh_token(world)
-        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
-        world.table = replace(world.table, id="another")
+        env = five_files()
+        page, refresh = first_token(env), refresh_token(env)
+        changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        env.table = replace(env.table, id="another")
         other = "The table specified in the {} token does not match the table being queried."
-        assert refusal(world.query, pageToken=page, limitHint=7) == other.format("page")
-        assert refusal(world.changes, startingVersion=0, pageToken=changes) == other.format("page")
-        assert refusal(world.query, refreshToken=refresh) == other.format("refresh")
+        assert refusal(env.query, pageToken=page, limitHint=7) == other.format("page")
+        assert refusal(env.changes, startingVersion=0, pageToken=changes) == other.format("page")
+        assert refusal(env.query, refreshToken=refresh) == other.format("refresh")
 
     def test_an_expired_token_is_told_as_such_even_if_its_table_is_another_too(self) -> None:
-        world = five_files()
-        page, refresh = first_token(world), refresh_token(world)
+        env = five_files()
+        page, refresh = first_token(env), refresh_token(env)
         for lifetime, asked in (
             (REFRESH_LIFETIME_SECONDS, {"refreshToken": refresh}),
             (PAGE_LIFETIME_SECONDS, {"pageToken": page}),
         ):
             expires_at = NOW + lifetime
-            world.now, world.table = expires_at - 1, replace(world.table, id="t-1")
-            world.query(**asked)
-            world.now, world.table = expires_at, replace(world.table, id="another")
+            env.now, env.table = expires_at - 1, replace(env.table, id="t-1")
+            env.query(**asked)
+            env.now, env.table = expires_at, replace(env.table, id="another")
             kind = next(iter(asked)).removesuffix("Token")
-            assert refusal(world.query, **asked) == f"The {kind} token has expired. Please restart the query."
+            assert refusal(env.query, **asked) == f"The {kind} token has expired. Please restart the query."
 
     def test_a_version_that_cannot_be_read_any_more_is_a_reason_to_restart(self) -> None:
-        world = five_files()
-        token = first_token(world)
-        world.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
-        world.lake.delete(name(0))
+        env = five_files()
+        token = first_token(env)
+        env.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        env.lake.delete(name(0))
         with pytest.raises(MalformedRequestError, match="Please restart the query.$"):
-            world.query(pageToken=token)
+            env.query(pageToken=token)
 
     @pytest.mark.parametrize("warm", [True, False])
     def test_another_log_in_the_same_place_is_a_reason_to_restart(self, warm: bool) -> None:
-        world = five_files()
-        world.lake.commit(1, add("f"))
-        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        env = five_files()
+        env.lake.commit(1, add("f"))
+        changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         asked: list[tuple[Any, dict[str, Any]]] = [
-            (world.query, {"pageToken": first_token(world)}),
-            (world.query, {"pageToken": first_token(world, startingVersion=0), "startingVersion": 0}),
-            (world.changes, {"pageToken": changes, "startingVersion": 0}),
-            (world.query, {"refreshToken": refresh_token(world)}),
-            (world.query, {"refreshToken": refresh_token(world, limitHint=3), "limitHint": 3}),
+            (env.query, {"pageToken": first_token(env)}),
+            (env.query, {"pageToken": first_token(env, startingVersion=0), "startingVersion": 0}),
+            (env.changes, {"pageToken": changes, "startingVersion": 0}),
+            (env.query, {"refreshToken": refresh_token(env)}),
+            (env.query, {"refreshToken": refresh_token(env, limitHint=3), "limitHint": 3}),
         ]
-        world.lake.commit(1, add("g"), add("h"))
-        world.lake.commit(2, add("i"))
+        env.lake.commit(1, add("g"), add("h"))
+        env.lake.commit(2, add("i"))
         for ask, body in asked:
             if not warm:
-                world.restart()
+                env.restart()
             assert refusal(ask, **body) == (
                 "Table version 1 cannot be read as before any more, because the table's transaction log was cleaned "
                 "up or rewritten. Please restart the query."
             )
 
     def test_a_bad_token_is_found_before_the_log_is_read(self) -> None:
-        world = five_files()
+        env = five_files()
         for body in ({"pageToken": "x"}, {"refreshToken": "x"}, {"startingVersion": 0, "pageToken": "x"}):
             with pytest.raises(InvalidParameterError):
-                world.query(**body)
-        assert world.lake.requests == []
+                env.query(**body)
+        assert env.lake.requests == []

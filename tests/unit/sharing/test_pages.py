@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from core.api import query as query_module
+from core.api.requests import query as query_module
 from core.api.table_tokens import REFRESH_LIFETIME_SECONDS, REFRESHES_SECONDS
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import PROTOCOL, Action, add, checkpoint, metadata, name, remove
 from tests.unit.sharing.pages import FEED, first_token, five_files, letters, refresh_token, refusal, rows
-from tests.unit.sharing.world import DELTA, NOW, World
+from tests.unit.sharing.shared_table import DELTA, NOW, SharedTable
 
 
 class TestSnapshots:
@@ -21,87 +21,87 @@ class TestSnapshots:
     def test_each_page_has_so_many_files_after_the_same_two_lines(
         self, capabilities: str, size: int, expected: list[str]
     ) -> None:
-        world = five_files()
-        world.query(capabilities)
-        whole = world.raw
-        pages = world.pages(world.query, capabilities, maxFiles=size)
+        env = five_files()
+        env.query(capabilities)
+        whole = env.raw
+        pages = env.pages(env.query, capabilities, maxFiles=size)
         assert list(map(letters, pages)) == expected
         assert all(page[:2] == whole[:2] for page in pages)
         assert [line for page in pages for line in page[2:]] == whole[2:]
 
     def test_pages_are_of_the_first_ones_version_whatever_was_committed_since(self) -> None:
-        world = five_files()
+        env = five_files()
         versions = []
 
         def commit() -> None:
-            versions.append(world.headers["Delta-Table-Version"])
+            versions.append(env.headers["Delta-Table-Version"])
             number = len(versions)
-            world.lake.commit(number, remove("edcba"[number]), add(f"{number}"), metadata(name=f"{number}"))
+            env.lake.commit(number, remove("edcba"[number]), add(f"{number}"), metadata(name=f"{number}"))
             rows = [add(letter) for letter in "edcba"]
-            world.lake.put(name(number - 1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rows))
-            world.restart()
+            env.lake.put(name(number - 1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rows))
+            env.restart()
 
-        pages = world.pages(world.query, between=commit, maxFiles=1)
+        pages = env.pages(env.query, between=commit, maxFiles=1)
         assert list(map(letters, pages)) == ["a", "b", "c", "d", "e"]
         assert versions == ["0"] * 4
         assert len({tuple(page[:2]) for page in pages}) == 1
 
     def test_there_is_no_next_page_if_no_more_file_is_kept(self) -> None:
-        world = World([PROTOCOL, metadata(), *(add(letter, p="xxyxz"[at]) for at, letter in enumerate("abcde"))])
+        env = SharedTable([PROTOCOL, metadata(), *(add(letter, p="xxyxz"[at]) for at, letter in enumerate("abcde"))])
         for size, expected in ((1, ["a", "b", "d"]), (2, ["ab", "d"]), (3, ["abd"])):
-            pages = world.pages(world.query, maxFiles=size, predicateHints=["p = 'x'"])
+            pages = env.pages(env.query, maxFiles=size, predicateHints=["p = 'x'"])
             assert list(map(letters, pages)) == expected
-        assert list(map(letters, world.pages(world.query, maxFiles=1, predicateHints=["p = 'nothing'"]))) == [""]
-        assert world.raw[-1] == b'{"endStreamAction":{}}'
+        assert list(map(letters, env.pages(env.query, maxFiles=1, predicateHints=["p = 'nothing'"]))) == [""]
+        assert env.raw[-1] == b'{"endStreamAction":{}}'
 
     def test_rows_are_counted_from_page_to_page(self) -> None:
-        world = five_files()
+        env = five_files()
         for limit, expected in ((30, "abc"), (31, "abcd"), (0, "")):
             for size in (1, 2, 3):
-                pages = world.pages(world.query, maxFiles=size, limitHint=limit)
+                pages = env.pages(env.query, maxFiles=size, limitHint=limit)
                 assert "".join(map(letters, pages)) == expected
                 assert len(pages) == max(-(-len(expected) // size), 1)
 
     def test_a_next_page_without_a_size_is_all_that_is_left(self) -> None:
-        world = five_files()
-        rest = world.query(pageToken=first_token(world))
-        assert letters(world.raw) == "cde"
+        env = five_files()
+        rest = env.query(pageToken=first_token(env))
+        assert letters(env.raw) == "cde"
         assert "endStreamAction" not in rest[-1]
-        world.query(pageToken=first_token(world), maxFiles=1)
-        assert letters(world.raw) == "c"
+        env.query(pageToken=first_token(env), maxFiles=1)
+        assert letters(env.raw) == "c"
 
     def test_no_page_is_longer_than_the_server_allows(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(query_module, "MAX_PAGE_FILES", 2)
-        world = five_files()
-        assert list(map(letters, world.pages(world.query, maxFiles=100))) == ["ab", "cd", "e"]
-        world.query()
-        assert letters(world.raw) == "abcde"
+        env = five_files()
+        assert list(map(letters, env.pages(env.query, maxFiles=100))) == ["ab", "cd", "e"]
+        env.query()
+        assert letters(env.raw) == "abcde"
 
     def test_files_tell_their_version_on_every_page_if_one_was_asked_for(self) -> None:
-        world = five_files()
-        world.lake.commit(1, add("f"))
+        env = five_files()
+        env.lake.commit(1, add("f"))
         for asked in ({"version": 0}, {"timestamp": "1970-01-01T00:00:00.5Z"}):
-            pages = world.pages(world.query, maxFiles=2, **asked)
+            pages = env.pages(env.query, maxFiles=2, **asked)
             assert list(map(letters, pages)) == ["ab", "cd", "e"]
             assert all(b'"version":0,"timestamp":0' in line for page in pages for line in page[2:])
-        assert not any(b'"version"' in line for page in world.pages(world.query, maxFiles=2) for line in page)
+        assert not any(b'"version"' in line for page in env.pages(env.query, maxFiles=2) for line in page)
 
     def test_a_moment_is_not_looked_up_again(self) -> None:
-        world = five_files()
-        token = first_token(world, timestamp="1970-01-01T00:00:00Z")
-        body, _ = world.lake.s3.objects[world.lake.location.key(name(0))]
-        world.lake.put(name(0), body, at_ms=60_000)
-        world.restart()
-        assert "is before the earliest" in refusal(world.query, timestamp="1970-01-01T00:00:00Z")
-        world.query(timestamp="1970-01-01T00:00:00Z", pageToken=token)
-        assert letters(world.raw) == "cde"
+        env = five_files()
+        token = first_token(env, timestamp="1970-01-01T00:00:00Z")
+        body, _ = env.lake.s3.objects[env.lake.location.key(name(0))]
+        env.lake.put(name(0), body, at_ms=60_000)
+        env.restart()
+        assert "is before the earliest" in refusal(env.query, timestamp="1970-01-01T00:00:00Z")
+        env.query(timestamp="1970-01-01T00:00:00Z", pageToken=token)
+        assert letters(env.raw) == "cde"
 
 
 class TestRanges:
-    def many_commits(self) -> World:
+    def many_commits(self) -> SharedTable:
         """Version and files: 0 ab, 1 c and metadata, 2 metadata alone, 3 de, 4 metadata alone."""
         properties = metadata(configuration=FEED)
-        return World(
+        return SharedTable(
             [PROTOCOL, properties, add("a"), add("b")],
             [properties, add("c")],
             [properties],
@@ -115,82 +115,84 @@ class TestRanges:
     def test_what_changed_between_files_comes_once_and_does_not_count(
         self, capabilities: str, route: str, size: int
     ) -> None:
-        world = self.many_commits()
-        ask = getattr(world, route)
+        env = self.many_commits()
+        ask = getattr(env, route)
         asked = {"startingVersion": 0, "includeHistoricalMetadata": "true"}
         ask(capabilities, **asked)
-        whole = world.raw
-        pages = world.pages(ask, capabilities, maxFiles=size, **asked)
+        whole = env.raw
+        pages = env.pages(ask, capabilities, maxFiles=size, **asked)
         assert [len(letters(page)) for page in pages] == [size] * (5 // size) + ([5 % size] if 5 % size else [])
         assert all(page[:2] == whole[:2] for page in pages)
         assert [line for page in pages for line in page[2:]] == whole[2:]
 
     @pytest.mark.parametrize("route", ["query", "changes"])
     def test_a_range_ends_where_it_ended_on_its_first_page(self, route: str) -> None:
-        world = self.many_commits()
-        ask = getattr(world, route)
+        env = self.many_commits()
+        ask = getattr(env, route)
 
         def commit() -> None:
-            assert world.headers["Delta-Table-Version"] == "1"
-            version = max(int(key[-25:-5]) for key in world.lake.s3.objects if key.endswith(".json")) + 1
-            world.lake.commit(version, add(f"{version}"), metadata(configuration=FEED, name=f"{version}"))
-            world.restart()
+            assert env.headers["Delta-Table-Version"] == "1"
+            version = max(int(key[-25:-5]) for key in env.lake.s3.objects if key.endswith(".json")) + 1
+            env.lake.commit(version, add(f"{version}"), metadata(configuration=FEED, name=f"{version}"))
+            env.restart()
 
-        pages = world.pages(ask, between=commit, maxFiles=1, startingVersion=1)
+        pages = env.pages(ask, between=commit, maxFiles=1, startingVersion=1)
         assert list(map(letters, pages)) == ["c", "d", "e"]
         assert len({tuple(page[:2]) for page in pages}) == 1
 
     def test_a_change_feed_up_to_a_moment_that_is_still_to_come_ends_where_it_ended(self) -> None:
-        world = self.many_commits()
+        env = self.many_commits()
         edges = {"startingTimestamp": "1970-01-01T00:00:01Z", "endingTimestamp": "2040-01-01T00:00:00Z"}
-        pages = world.pages(world.changes, between=lambda: world.lake.commit(5, add("f")), maxFiles=2, **edges)
+        pages = env.pages(env.changes, between=lambda: env.lake.commit(5, add("f")), maxFiles=2, **edges)
         assert list(map(letters, pages)) == ["cd", "e"]
 
     def test_a_page_knows_of_what_was_removed_whether_its_table_was_partitioned_then(self) -> None:
         """Of the version before the page, not of the range's first."""
         unsaid: Action = {"remove": {"path": "a", "dataChange": True, "size": 1}}
-        world = World(
+        env = SharedTable(
             [PROTOCOL, metadata(), add("a")],
             [metadata(partitionColumns=[])],
             [add("b", partitionValues={})],
             [unsaid],
         )
-        assert list(map(letters, world.pages(world.query, startingVersion=0, maxFiles=2))) == ["ab", "a"]
+        assert list(map(letters, env.pages(env.query, startingVersion=0, maxFiles=2))) == ["ab", "a"]
 
     def test_a_feed_that_was_switched_off_is_told_with_the_whole_range(self) -> None:
-        world = World([PROTOCOL, metadata(configuration=FEED), add("a"), add("b")], [add("c")], [metadata(), add("d")])
-        end = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]
-        world.changes(startingVersion=0, maxFiles=1, pageToken=end["nextPageToken"])
-        message = refusal(world.changes, startingVersion=0, pageToken=end["nextPageToken"])
+        env = SharedTable(
+            [PROTOCOL, metadata(configuration=FEED), add("a"), add("b")], [add("c")], [metadata(), add("d")]
+        )
+        end = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]
+        env.changes(startingVersion=0, maxFiles=1, pageToken=end["nextPageToken"])
+        message = refusal(env.changes, startingVersion=0, pageToken=end["nextPageToken"])
         assert message == ("Error getting change data for range [0, 2] as change data was not recorded for version [2]")
 
     @pytest.mark.parametrize("warm", [True, False])
     @pytest.mark.parametrize("route", ["query", "changes"])
     def test_commits_that_were_cleaned_up_are_told(self, route: str, warm: bool) -> None:
-        world = self.many_commits()
-        ask = getattr(world, route)
+        env = self.many_commits()
+        ask = getattr(env, route)
         token = ask(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
         kept = [PROTOCOL, metadata(configuration=FEED), *map(add, "abcde")]
-        world.lake.put(name(4, "checkpoint.parquet"), checkpoint(*kept))
-        world.lake.delete(*map(name, range(4)))
+        env.lake.put(name(4, "checkpoint.parquet"), checkpoint(*kept))
+        env.lake.delete(*map(name, range(4)))
         if not warm:
-            world.restart()
+            env.restart()
         message = refusal(ask, startingVersion=0, pageToken=token)
         assert message.endswith("The earliest available version is 4.")
 
     def test_a_next_page_reads_the_heads_of_its_range_no_more(self) -> None:
         """From the third page on it is at most the range's commits that are left, and those of the page before."""
         many = [[add(f"{version}")] for version in range(1, 31)]
-        world = World([PROTOCOL, metadata(configuration=FEED)], *many)
-        for ask in (world.query, world.changes):
-            world.restart()
+        env = SharedTable([PROTOCOL, metadata(configuration=FEED)], *many)
+        for ask in (env.query, env.changes):
+            env.restart()
             token: dict[str, str] = {}
             reads = []
             while "pageToken" not in token or token["pageToken"]:
-                world.lake.requests.clear()
+                env.lake.requests.clear()
                 end = ask(DELTA, startingVersion=5, maxFiles=5, **token)[-1]["endStreamAction"]
                 token = {"pageToken": end.get("nextPageToken", "")}
-                reads.append(world.lake.requests.count("GetObject"))
+                reads.append(env.lake.requests.count("GetObject"))
             assert len(reads) == 6
             assert all(read <= 5 + left for read, left in zip(reads[2:], (17, 12, 7, 2), strict=True))
 
@@ -198,17 +200,17 @@ class TestRanges:
 class TestRefreshes:
     @pytest.mark.parametrize("capabilities", ["", DELTA])
     def test_a_refreshed_answer_is_the_one_that_it_refreshes(self, capabilities: str) -> None:
-        world = five_files(history_shared=False)
-        world.query(capabilities)
-        whole = world.raw
-        token = refresh_token(world)
-        world.lake.commit(1, remove("a"), add("f"), metadata(name="new"))
-        world.restart()
-        end = world.query(capabilities, refreshToken=token, includeRefreshToken=True)[-1]["endStreamAction"]
-        assert world.raw[:-1] == whole
-        assert world.headers["Delta-Table-Version"] == "0"
-        world.query(capabilities, refreshToken=end["refreshToken"])
-        assert world.raw == whole
+        env = five_files(history_shared=False)
+        env.query(capabilities)
+        whole = env.raw
+        token = refresh_token(env)
+        env.lake.commit(1, remove("a"), add("f"), metadata(name="new"))
+        env.restart()
+        end = env.query(capabilities, refreshToken=token, includeRefreshToken=True)[-1]["endStreamAction"]
+        assert env.raw[:-1] == whole
+        assert env.headers["Delta-Table-Version"] == "0"
+        env.query(capabilities, refreshToken=end["refreshToken"])
+        assert env.raw == whole
 
     def test_its_head_is_the_same_though_a_checkpoint_has_it_in_another_order(self) -> None:
         def head(features: list[str], **properties: str) -> list[Action]:
@@ -217,108 +219,108 @@ class TestRefreshes:
             return [{"protocol": {"minReaderVersion": 3, "minWriterVersion": 7} | names}, metadata(**options)]
 
         mapped = {"delta.columnMapping.mode": "name", "a": "1"}
-        world = World([*head(["deletionVectors", "columnMapping"], **mapped), add("a")])
-        token = world.query(DELTA, includeRefreshToken=True)[-1]["endStreamAction"]["refreshToken"]
-        first = world.raw
+        env = SharedTable([*head(["deletionVectors", "columnMapping"], **mapped), add("a")])
+        token = env.query(DELTA, includeRefreshToken=True)[-1]["endStreamAction"]["refreshToken"]
+        first = env.raw
         turned = head(["columnMapping", "deletionVectors"], **dict(reversed(mapped.items())))
-        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(*turned, add("a")))
-        world.restart()
-        world.query(DELTA, refreshToken=token)
-        assert world.raw[:2] == first[:2]
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(*turned, add("a")))
+        env.restart()
+        env.query(DELTA, refreshToken=token)
+        assert env.raw[:2] == first[:2]
 
     @pytest.mark.parametrize("size", [{}, {"maxFiles": 10}])
     def test_the_same_files_fill_a_limit(self, size: dict[str, int]) -> None:
-        world = five_files()
-        token = refresh_token(world, limitHint=15)
-        assert letters(world.raw) == "ab"
+        env = five_files()
+        token = refresh_token(env, limitHint=15)
+        assert letters(env.raw) == "ab"
         turned = [add(letter, **rows(10)) for letter in "edcba"]
-        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
-        world.restart()
-        world.query(limitHint=15)
-        assert letters(world.raw) == "ed"
-        world.query(refreshToken=token, limitHint=15, **size)
-        assert letters(world.raw) == "ab"
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        env.restart()
+        env.query(limitHint=15)
+        assert letters(env.raw) == "ed"
+        env.query(refreshToken=token, limitHint=15, **size)
+        assert letters(env.raw) == "ab"
 
     def test_others_fill_it_if_the_files_cannot_be_found_in_that_order_any_more(self) -> None:
-        world = five_files()
-        token = refresh_token(world, limitHint=15)
+        env = five_files()
+        token = refresh_token(env, limitHint=15)
         turned = [add(letter, **rows(10)) for letter in "edcba"]
-        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
-        world.lake.delete(name(0))
-        world.restart()
-        world.query(refreshToken=token, limitHint=15)
-        assert letters(world.raw) == "ed"
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        env.lake.delete(name(0))
+        env.restart()
+        env.query(refreshToken=token, limitHint=15)
+        assert letters(env.raw) == "ed"
 
     def test_the_first_answer_of_a_warm_process_is_read_as_others_can_read_it(self) -> None:
-        world = five_files()
-        world.query()
+        env = five_files()
+        env.query()
         turned = [add(letter, **rows(10)) for letter in "edcba"]
-        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
-        world.lake.commit(1)
-        world.lake.delete(name(0))
-        token = refresh_token(world, limitHint=15)
-        assert letters(world.raw) == "ed"
-        world.restart()
-        world.query(refreshToken=token, limitHint=15)
-        assert letters(world.raw) == "ed"
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        env.lake.commit(1)
+        env.lake.delete(name(0))
+        token = refresh_token(env, limitHint=15)
+        assert letters(env.raw) == "ed"
+        env.restart()
+        env.query(refreshToken=token, limitHint=15)
+        assert letters(env.raw) == "ed"
 
     def test_a_warm_process_gives_one_for_no_more_than_its_look_at_the_log(self) -> None:
-        world = five_files()
-        world.query()
-        world.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
-        world.lake.requests.clear()
-        refresh_token(world)
-        assert world.lake.requests == ["ListObjectsV2"]
+        env = five_files()
+        env.query()
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        env.lake.requests.clear()
+        refresh_token(env)
+        assert env.lake.requests == ["ListObjectsV2"]
 
     def test_one_after_the_other_they_last_for_a_day(self) -> None:
-        world = five_files(history_shared=False)
-        token = refresh_token(world)
-        while world.now + REFRESH_LIFETIME_SECONDS < NOW + REFRESHES_SECONDS:
-            world.now += REFRESH_LIFETIME_SECONDS - 1
-            token = refresh_token(world, refreshToken=token)
-        world.now = NOW + REFRESHES_SECONDS - 1
-        world.query(refreshToken=token)
-        world.now = NOW + REFRESHES_SECONDS
-        assert refusal(world.query, refreshToken=token) == "The refresh token has expired. Please restart the query."
+        env = five_files(history_shared=False)
+        token = refresh_token(env)
+        while env.now + REFRESH_LIFETIME_SECONDS < NOW + REFRESHES_SECONDS:
+            env.now += REFRESH_LIFETIME_SECONDS - 1
+            token = refresh_token(env, refreshToken=token)
+        env.now = NOW + REFRESHES_SECONDS - 1
+        env.query(refreshToken=token)
+        env.now = NOW + REFRESHES_SECONDS
+        assert refusal(env.query, refreshToken=token) == "The refresh token has expired. Please restart the query."
 
     def test_it_may_be_asked_for_with_other_predicates_and_in_pages(self) -> None:
-        world = five_files(history_shared=False)
-        token = refresh_token(world, limitHint=1)
-        world.lake.commit(1, remove("a"))
-        end = world.query(refreshToken=token, maxFiles=3)[-1]["endStreamAction"]
-        assert letters(world.raw) == "abc"
-        world.query(pageToken=end["nextPageToken"])
-        assert letters(world.raw) == "de"
+        env = five_files(history_shared=False)
+        token = refresh_token(env, limitHint=1)
+        env.lake.commit(1, remove("a"))
+        end = env.query(refreshToken=token, maxFiles=3)[-1]["endStreamAction"]
+        assert letters(env.raw) == "abc"
+        env.query(pageToken=end["nextPageToken"])
+        assert letters(env.raw) == "de"
 
     def test_a_version_that_was_cleaned_up_is_told(self) -> None:
-        world = five_files()
-        token = refresh_token(world)
-        world.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
-        world.lake.delete(name(0))
+        env = five_files()
+        token = refresh_token(env)
+        env.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
+        env.lake.delete(name(0))
         with pytest.raises(MalformedRequestError, match="earliest available version is 1"):
-            world.query(refreshToken=token)
+            env.query(refreshToken=token)
 
 
 class TestWhatIsShared:
     def test_pages_and_refreshes_need_no_history(self) -> None:
-        world = five_files(history_shared=False)
-        world.lake.commit(1, add("f"))
-        assert letters([line for page in world.pages(world.query, maxFiles=4) for line in page]) == "abcdef"
+        env = five_files(history_shared=False)
+        env.lake.commit(1, add("f"))
+        assert letters([line for page in env.pages(env.query, maxFiles=4) for line in page]) == "abcdef"
 
     def test_who_names_a_version_needs_history_on_every_page(self) -> None:
-        world = five_files()
-        token = first_token(world, version=0)
-        world.table = replace(world.table, history_shared=False)
-        assert "history sharing is not enabled" in refusal(world.query, version=0, pageToken=token)
+        env = five_files()
+        token = first_token(env, version=0)
+        env.table = replace(env.table, history_shared=False)
+        assert "history sharing is not enabled" in refusal(env.query, version=0, pageToken=token)
 
     def test_nothing_before_the_first_shared_version_is_answered(self) -> None:
-        world = five_files()
-        token, refresh = first_token(world), refresh_token(world)
-        changes = world.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
-        world.lake.commit(1, add("f"))
-        world.table = replace(world.table, start_version=1)
-        assert refusal(world.query, pageToken=token) == "You can only query table data since version 1."
-        assert refusal(world.query, refreshToken=refresh) == "You can only query table data since version 1."
-        assert refusal(world.changes, startingVersion=0, pageToken=changes) == (
+        env = five_files()
+        token, refresh = first_token(env), refresh_token(env)
+        changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
+        env.lake.commit(1, add("f"))
+        env.table = replace(env.table, start_version=1)
+        assert refusal(env.query, pageToken=token) == "You can only query table data since version 1."
+        assert refusal(env.query, refreshToken=refresh) == "You can only query table data since version 1."
+        assert refusal(env.changes, startingVersion=0, pageToken=changes) == (
             "You can only query table changes since version 1."
         )

@@ -2,8 +2,9 @@ import json
 
 import pytest
 
-from core.api.query import QueryRequest
-from core.delta.snapshot import Add, AddBatch, DeletionVector, Metadata
+from core.api.requests.query import QueryRequest
+from core.delta.log.batch import AddBatch
+from core.delta.model import Add, DeletionVector, Metadata
 from core.sharing.call import Observed
 from core.sharing.selection import LIMITED_BATCH, START, Position, Selection
 

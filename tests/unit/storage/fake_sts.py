@@ -1,4 +1,4 @@
-"""STS at the border: hands out numbered credentials and remembers what it was asked."""
+"""A fake STS that issues numbered credentials and records its requests."""
 
 import datetime as dt
 from collections.abc import Callable

@@ -14,7 +14,7 @@ from core.storage.location import InvalidLocationError, S3Location
         ("s3://Old_Bucket/a b/é%20", "Old_Bucket", "a b/é%20"),
     ],
 )
-def test_a_location_is_read_however_it_is_spelled(uri: str, bucket: str, prefix: str) -> None:
+def test_every_spelling_of_a_location_is_parsed(uri: str, bucket: str, prefix: str) -> None:
     assert S3Location.parse(uri) == S3Location(bucket, prefix)
 
 
@@ -39,18 +39,18 @@ def test_a_location_is_read_however_it_is_spelled(uri: str, bucket: str, prefix:
         "s3://-bucket/a",
     ],
 )
-def test_what_is_not_an_s3_location_is_refused_by_name(uri: str) -> None:
+def test_an_invalid_location_is_rejected_by_name(uri: str) -> None:
     with pytest.raises(InvalidLocationError) as raised:
         S3Location.parse(uri)
     assert repr(uri) in str(raised.value)
 
 
 @pytest.mark.parametrize("uri", ["s3://bucket/a/b", "s3://bucket"])
-def test_a_location_is_written_as_it_is_read(uri: str) -> None:
+def test_a_location_survives_parsing_and_formatting(uri: str) -> None:
     assert S3Location.parse(uri).uri == uri
 
 
-def test_keys_lie_below_the_prefix() -> None:
+def test_keys_start_with_the_prefix() -> None:
     assert S3Location("bucket", "a/b").key("c.parquet") == "a/b/c.parquet"
     assert S3Location("bucket", "").key("c.parquet") == "c.parquet"
 
@@ -89,5 +89,5 @@ def test_dots_and_doubled_slashes_are_resolved_and_percent_signs_are_not(prefix:
         ("s3://bucket", "s3://bucket2", False),
     ],
 )
-def test_a_location_covers_itself_and_what_lies_below(root: str, location: str, covered: bool) -> None:
+def test_a_location_covers_itself_and_its_subdirectories(root: str, location: str, covered: bool) -> None:
     assert S3Location.parse(root).covers(S3Location.parse(location)) is covered

@@ -28,19 +28,19 @@ def s3_client() -> Any:
     return session.create_client("s3", region_name="us-east-1")
 
 
-def test_an_object_is_read_whole(s3: Any) -> None:
+def test_get_reads_the_whole_object(s3: Any) -> None:
     s3.put_object(Bucket=BUCKET, Key="a b/é", Body=b"bytes")
     assert ObjectReader(s3, BUCKET).get("a b/é") == b"bytes"
 
 
-def test_an_objects_size_is_known_without_reading_it(s3: Any) -> None:
+def test_size_does_not_read_the_object(s3: Any) -> None:
     s3.put_object(Bucket=BUCKET, Key="a b/é", Body=b"bytes")
     assert ObjectReader(s3, BUCKET).size("a b/é") == 5
     with pytest.raises(TableFilesError, match="table files missing"):
         ObjectReader(s3, BUCKET).size("absent")
 
 
-def test_a_listing_has_what_is_below_the_prefix_in_the_order_of_keys(s3: Any) -> None:
+def test_a_listing_has_the_objects_with_the_prefix_in_key_order(s3: Any) -> None:
     for key in ("log/2", "log/1 %", "other/1", "log/3"):
         s3.put_object(Bucket=BUCKET, Key=key, Body=key.encode())
     now_ms = dt.datetime.now(dt.UTC).timestamp() * 1000
@@ -58,7 +58,7 @@ def test_a_listing_starts_after_a_key(s3: Any) -> None:
     ]
 
 
-def test_a_listing_goes_through_all_pages() -> None:
+def test_a_listing_follows_all_pages() -> None:
     client = s3_client()
     moment = dt.datetime(2024, 1, 1, microsecond=123_000, tzinfo=dt.UTC)
     with Stubber(client) as s3:
@@ -77,7 +77,7 @@ def test_a_listing_of_nothing_is_empty(s3: Any) -> None:
     assert list(ObjectReader(s3, BUCKET).list("log/")) == []
 
 
-def test_a_missing_object_or_bucket_is_table_files_missing(s3: Any) -> None:
+def test_a_missing_object_or_bucket_is_reported_as_table_files_missing(s3: Any) -> None:
     with pytest.raises(TableFilesError, match=r"^table files missing$"):
         ObjectReader(s3, BUCKET).get("not-there")
     with pytest.raises(TableFilesError, match=r"^table files missing$"):
@@ -87,7 +87,7 @@ def test_a_missing_object_or_bucket_is_table_files_missing(s3: Any) -> None:
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "ExpiredToken", "InvalidAccessKeyId", "InvalidToken"])
-def test_refused_credentials_are_permission_denied_and_tell_no_more(code: str) -> None:
+def test_denied_access_is_reported_as_permission_denied_without_details(code: str) -> None:
     client = s3_client()
     with Stubber(client) as s3:
         s3.add_client_error("get_object", code, f"s3://{BUCKET}/key")
@@ -98,7 +98,7 @@ def test_refused_credentials_are_permission_denied_and_tell_no_more(code: str) -
             list(ObjectReader(client, BUCKET).list(""))
 
 
-def test_a_fault_of_s3_surfaces_as_it_is() -> None:
+def test_other_errors_of_s3_are_raised_unchanged() -> None:
     client = s3_client()
     with Stubber(client) as s3:
         s3.add_client_error("get_object", "SlowDown", http_status_code=503)

@@ -1,4 +1,4 @@
-"""Session policies, read by IAM's rules: they open what lies below the location, and nothing else."""
+"""Session policies, evaluated by IAM's rules: they allow access to the location and nothing else."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from core.storage.location import S3Location
 from core.storage.policy import reading_policy
 
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-# IAM's own list: two wildcards, and three variables that stand for a character.
+# From IAM's documentation: two wildcards, and three variables that stand for one character each.
 IAM_PATTERN = re.compile(r"\$\{([*?$])\}|(\*)|(\?)|(.)", re.DOTALL)
 
 
@@ -23,7 +23,7 @@ def statements(policy: str) -> dict[str, dict[str, Any]]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """As IAM matches Resource and StringLike."""
+    """Matches like IAM's Resource and StringLike."""
 
     def translated(part: re.Match[str]) -> str:
         variable, many, one, literal = part.groups()
@@ -43,7 +43,7 @@ def may_list(policy: str, prefix: str | None) -> bool:
     return prefix is not None and matches(condition["StringLike"]["s3:prefix"], prefix)
 
 
-def test_a_policy_reads_and_lists_below_its_location_and_does_no_more() -> None:
+def test_a_policy_allows_only_reading_and_listing_its_location() -> None:
     policy = reading_policy([S3Location("bucket", "warehouse/t1")], partition="aws")
     assert json.loads(policy)["Statement"] == [
         {"Effect": "Allow", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::bucket/warehouse/t1/*"},
@@ -56,12 +56,12 @@ def test_a_policy_reads_and_lists_below_its_location_and_does_no_more() -> None:
     ]
 
 
-def test_a_policy_for_no_location_denies_everything_where_an_empty_one_would_allow_all() -> None:
+def test_a_policy_for_no_location_denies_everything() -> None:
     policy = reading_policy([], partition="aws", kms_key_arn=KEY_ARN)
     assert json.loads(policy)["Statement"] == [{"Effect": "Deny", "Action": "*", "Resource": "*"}]
 
 
-def test_a_table_at_the_buckets_root_is_the_bucket() -> None:
+def test_a_table_at_the_root_of_a_bucket_covers_the_bucket() -> None:
     location = S3Location("bucket", "")
     policy = reading_policy([location], partition="aws")
     assert statements(policy)["s3:GetObject"]["Resource"] == "arn:aws:s3:::bucket/*"
@@ -69,22 +69,22 @@ def test_a_table_at_the_buckets_root_is_the_bucket() -> None:
 
 
 @pytest.mark.parametrize("prefix", [None, "", "t", "t1", "t10/", "t10/_delta_log/", "other/"])
-def test_a_listing_that_could_show_a_sibling_is_not_allowed(prefix: str | None) -> None:
+def test_a_listing_that_could_show_a_sibling_is_denied(prefix: str | None) -> None:
     assert not may_list(reading_policy([S3Location("bucket", "t1")], partition="aws"), prefix)
 
 
 @pytest.mark.parametrize("prefix", ["t1/", "t1/_delta_log/", "t1/day=1/"])
-def test_a_listing_below_the_location_is_allowed(prefix: str) -> None:
+def test_a_listing_inside_the_location_is_allowed(prefix: str) -> None:
     assert may_list(reading_policy([S3Location("bucket", "t1")], partition="aws"), prefix)
 
 
 @pytest.mark.parametrize("partition", ["aws", "aws-cn", "aws-us-gov"])
-def test_resources_are_in_the_partition_that_is_given(partition: str) -> None:
+def test_resources_are_in_the_given_partition(partition: str) -> None:
     policy = statements(reading_policy([S3Location("bucket", "t")], partition=partition))
     assert all(statement["Resource"].startswith(f"arn:{partition}:s3:::bucket") for statement in policy.values())
 
 
-def test_a_key_that_is_named_decrypts_through_s3_only() -> None:
+def test_a_kms_key_decrypts_only_through_s3() -> None:
     location = [S3Location("bucket", "t")]
     assert "kms:Decrypt" not in reading_policy(location, partition="aws")
     assert statements(reading_policy(location, partition="aws", kms_key_arn=KEY_ARN))["kms:Decrypt"] == {
@@ -114,7 +114,7 @@ texts = st.text(st.sampled_from("ab/*?${}é日😀\x85 \\\"'.%") | letters, max_
 @example(prefix="t1", other="t10/x", below="x")
 @example(prefix="a*b", other="axb/x", below="x")
 @example(prefix="日本", other="日木/x", below="x")
-def test_whatever_a_prefix_holds_its_policy_opens_exactly_what_lies_below(prefix: str, other: str, below: str) -> None:
+def test_a_policy_for_any_prefix_allows_exactly_the_objects_below_it(prefix: str, other: str, below: str) -> None:
     location = S3Location("bucket", prefix)
     policy = reading_policy([location], partition="aws")
     inside = location.key("")

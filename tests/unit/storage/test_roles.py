@@ -17,7 +17,7 @@ THREADS = 8
 
 
 class SlowSts(FakeSts):
-    """Keeps its callers inside STS until they are let go, so that others arrive meanwhile."""
+    """Blocks its callers until they are released, so that others arrive in the meantime."""
 
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
@@ -26,7 +26,7 @@ class SlowSts(FakeSts):
 
     def assume_role(self, **request: Any) -> dict[str, Any]:
         self.entered.release()
-        assert self.let_go.wait(10)
+        assert self.let_go.wait(60)
         return super().assume_role(**request)
 
 
@@ -44,7 +44,7 @@ class WatchedClock(Clock):
 def threads_ask_while_sts_is_busy(
     roles: StorageRoles, sts: SlowSts, clock: WatchedClock
 ) -> Iterator[list[Future[Credentials]]]:
-    """All ask for a role whose credentials have run out, and know it before STS answers the first."""
+    """Threads that all need a role whose credentials have expired, before STS answers the first."""
     sts.let_go.set()
     roles.credentials(ROLE)
     sts.let_go.clear()
@@ -52,15 +52,15 @@ def threads_ask_while_sts_is_busy(
     clock.reads = threading.Semaphore(0)
     with ThreadPoolExecutor(THREADS) as pool:
         asked = [pool.submit(roles.credentials, ROLE) for _ in range(THREADS)]
-        # Each reads the clock under the lock with which it joins the call; the one that makes it, twice.
+        # Each thread reads the clock under the lock that joins it to the call; the one that calls STS reads it twice.
         try:
-            assert all(clock.reads.acquire(timeout=10) for _ in range(THREADS + 1))
+            assert all(clock.reads.acquire(timeout=60) for _ in range(THREADS + 1))
             yield asked
         finally:
             sts.let_go.set()
 
 
-def test_a_role_is_assumed_for_an_hour_under_our_session_name() -> None:
+def test_a_role_is_assumed_for_an_hour_with_our_session_name() -> None:
     clock = Clock()
     sts = FakeSts(clock)
     credentials = StorageRoles(sts, now=clock).credentials(ROLE)
@@ -68,7 +68,7 @@ def test_a_role_is_assumed_for_an_hour_under_our_session_name() -> None:
     assert credentials == Credentials("ASIA1", "the-secret", "the-token", clock() + LIFE_SECONDS)
 
 
-def test_an_external_id_is_sent_only_where_there_is_one() -> None:
+def test_an_external_id_is_sent_only_if_there_is_one() -> None:
     sts = FakeSts(Clock())
     roles = StorageRoles(sts)
     roles.credentials(ROLE)
@@ -76,7 +76,7 @@ def test_an_external_id_is_sent_only_where_there_is_one() -> None:
     assert [call.get("ExternalId") for call in sts.calls] == [None, "acme-7"]
 
 
-def test_credentials_serve_until_half_of_their_life() -> None:
+def test_credentials_are_cached_for_half_of_their_lifetime() -> None:
     clock = Clock()
     sts = FakeSts(clock)
     roles = StorageRoles(sts, now=clock)
@@ -101,7 +101,7 @@ def test_cached_credentials_always_outlive_the_shortest_url(life_seconds: int) -
             assert credentials.expires_at - clock() > MIN_URL_SECONDS + MARGIN_SECONDS
 
 
-def test_threads_that_need_one_role_at_once_share_one_call() -> None:
+def test_concurrent_requests_for_a_role_share_one_call() -> None:
     clock = WatchedClock()
     sts = SlowSts(clock)
     with threads_ask_while_sts_is_busy(StorageRoles(sts, now=clock), sts, clock) as asked:
@@ -110,7 +110,7 @@ def test_threads_that_need_one_role_at_once_share_one_call() -> None:
     assert len(sts.calls) == 2
 
 
-def test_a_failure_reaches_all_who_waited_and_is_not_kept() -> None:
+def test_a_failure_reaches_all_waiting_threads_and_is_not_cached() -> None:
     clock = WatchedClock()
     sts = SlowSts(clock)
     roles = StorageRoles(sts, now=clock)
@@ -128,7 +128,7 @@ def test_roles_do_not_wait_for_each_other() -> None:
     others = [StorageRole(f"{ROLE.arn}-{number}") for number in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as pool:
         asked = [pool.submit(roles.credentials, role) for role in others]
-        all_inside_at_once = all(sts.entered.acquire(timeout=10) for _ in others)
+        all_inside_at_once = all(sts.entered.acquire(timeout=60) for _ in others)
         sts.let_go.set()
         assert all_inside_at_once
         assert len({one.result(10).access_key_id for one in asked}) == THREADS
@@ -138,7 +138,7 @@ def test_roles_do_not_wait_for_each_other() -> None:
     "refusal",
     [sts_error("AccessDenied"), sts_error("ValidationError"), ParamValidationError(report="arn:nonsense")],
 )
-def test_a_role_that_may_not_be_assumed_is_permission_denied_and_tells_no_more(refusal: Exception) -> None:
+def test_a_role_that_cannot_be_assumed_is_reported_as_permission_denied_without_details(refusal: Exception) -> None:
     sts = FakeSts(Clock())
     sts.failures = [refusal]
     with pytest.raises(TableFilesError) as raised:
@@ -147,14 +147,14 @@ def test_a_role_that_may_not_be_assumed_is_permission_denied_and_tells_no_more(r
     assert raised.value.__cause__ is refusal
 
 
-def test_a_fault_of_sts_is_not_taken_for_a_refusal() -> None:
+def test_other_errors_of_sts_are_raised_unchanged() -> None:
     sts = FakeSts(Clock())
     sts.failures = [sts_error("Throttling")]
     with pytest.raises(ClientError, match="Throttling"):
         StorageRoles(sts).credentials(ROLE)
 
 
-def test_the_oldest_credentials_go_when_too_many_roles_are_held() -> None:
+def test_the_oldest_credentials_are_evicted() -> None:
     sts = FakeSts(Clock())
     roles = StorageRoles(sts)
     many = [StorageRole(f"{ROLE.arn}-{number}") for number in range(MAX_CACHED_ROLES + 1)]
@@ -167,7 +167,7 @@ def test_the_oldest_credentials_go_when_too_many_roles_are_held() -> None:
     assert len(sts.calls) == len(many) + 1
 
 
-def test_credentials_do_not_show_their_secrets() -> None:
+def test_the_repr_of_credentials_hides_secrets() -> None:
     shown = repr(Credentials("ASIA1", "the-secret", "the-token", 0.0))
     assert "ASIA1" in shown
     assert "the-" not in shown

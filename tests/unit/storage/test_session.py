@@ -6,7 +6,7 @@ import botocore.session
 import pytest
 from moto import mock_aws
 
-from core.delta.judge import storage_options
+from core.delta.cross_check import storage_options
 from core.settings import Settings
 from core.storage.location import S3Location
 from core.storage.roles import SESSION_SECONDS, NoStorageRoleError, StorageRoles
@@ -22,7 +22,7 @@ SETTINGS = Settings(
 
 
 class Opened:
-    """A storage with its fake STS and its clock."""
+    """A storage with a fake STS and a clock."""
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
         self.clock = Clock(1_800_000_000.75)
@@ -31,7 +31,7 @@ class Opened:
         self.storage = Storage(roles, settings, botocore.session.Session(), now=self.clock)
 
 
-def test_a_table_without_a_role_is_read_with_the_servers_role_region_and_external_id() -> None:
+def test_a_table_without_a_role_uses_the_servers_role_region_and_external_id() -> None:
     opened = Opened()
     session = opened.storage.open(LOCATION, role_arn=None, external_id=None, region=None)
     assert session.region == "eu-west-1"
@@ -49,7 +49,7 @@ def test_a_tables_own_role_never_sees_the_servers_external_id(external_id: str |
     assert opened.sts.calls[0].get("ExternalId") == external_id
 
 
-def test_without_any_role_the_log_learns_what_to_set() -> None:
+def test_the_error_for_a_missing_role_names_the_setting() -> None:
     opened = Opened(Settings())
     with pytest.raises(NoStorageRoleError, match="SLUICE_STORAGE_ROLE_ARN"):
         opened.storage.open(LOCATION, role_arn=None, external_id="id-without-role", region=None)
@@ -59,7 +59,7 @@ def test_without_any_role_the_log_learns_what_to_set() -> None:
     ("url_seconds", "credentials_used_for", "expected"),
     [(3600, 0, 3600), (3600, 1000, 2600), (1200, 1000, 1200)],
 )
-def test_a_url_ends_as_announced_and_never_after_its_credentials(
+def test_a_url_expires_as_announced_and_never_after_its_credentials(
     url_seconds: int, credentials_used_for: int, expected: int
 ) -> None:
     opened = Opened(replace(SETTINGS, url_seconds=url_seconds))
@@ -73,7 +73,7 @@ def test_a_url_ends_as_announced_and_never_after_its_credentials(
     assert session.expires_at_ms <= session.credentials.expires_at * 1000
 
 
-def test_urls_of_one_session_end_together_however_late_they_are_signed() -> None:
+def test_all_urls_of_a_session_expire_together() -> None:
     opened = Opened()
     session = opened.storage.open(LOCATION)
     before = session.signer().sign("key")
@@ -81,7 +81,7 @@ def test_urls_of_one_session_end_together_however_late_they_are_signed() -> None
     assert session.signer().sign("key") == before
 
 
-def test_another_bucket_is_signed_for_and_read_with_the_same_credentials() -> None:
+def test_another_bucket_uses_the_same_credentials() -> None:
     session = Opened().storage.open(LOCATION)
     own, other = urlsplit(session.signer().sign("key")), urlsplit(session.signer("archive").sign("key"))
     assert (own.netloc, other.netloc) == ("bucket.s3.eu-west-1.amazonaws.com", "archive.s3.eu-west-1.amazonaws.com")
@@ -99,7 +99,7 @@ def test_another_bucket_is_signed_for_and_read_with_the_same_credentials() -> No
         ("https://minio.example", False, "bucket", ("https://bucket.minio.example", "true", "false")),
     ],
 )
-def test_deltalake_is_sent_where_the_urls_point(
+def test_deltalake_uses_the_same_endpoint_as_the_urls(
     endpoint_url: str | None, path_style: bool, bucket: str, expected: tuple[str, str, str]
 ) -> None:
     opened = Opened(replace(SETTINGS, s3_endpoint_url=endpoint_url, s3_path_style=path_style))
@@ -125,7 +125,7 @@ def test_objects_are_read_from_the_tables_bucket() -> None:
     assert session.objects().get("key") == b"bytes"
 
 
-def test_a_client_serves_as_long_as_its_credentials_and_not_other_regions() -> None:
+def test_a_client_is_reused_for_the_same_credentials_and_region() -> None:
     opened = Opened()
     first = opened.storage.open(LOCATION)._client()
     assert opened.storage.open(S3Location("other", ""))._client() is first
@@ -134,7 +134,7 @@ def test_a_client_serves_as_long_as_its_credentials_and_not_other_regions() -> N
     assert opened.storage.open(LOCATION)._client() is not first
 
 
-def test_the_oldest_client_goes_when_too_many_are_held() -> None:
+def test_the_oldest_client_is_evicted() -> None:
     opened = Opened()
     regions = [f"eu-test-{number}" for number in range(MAX_CACHED_CLIENTS + 1)]
     clients = [opened.storage.open(LOCATION, region=region)._client() for region in regions]
@@ -142,5 +142,5 @@ def test_the_oldest_client_goes_when_too_many_are_held() -> None:
     assert opened.storage.open(LOCATION, region=regions[0])._client() is not clients[0]
 
 
-def test_a_session_shows_no_secret() -> None:
+def test_the_repr_of_a_session_hides_secrets() -> None:
     assert "the-" not in repr(Opened().storage.open(LOCATION))

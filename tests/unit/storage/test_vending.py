@@ -1,4 +1,4 @@
-"""Credentials for a directory: what STS is asked for, how often, and what becomes of its refusals."""
+"""Credentials for directory access: the requests to STS, their caching, and the errors for refusals."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def vending() -> Vending:
     return Vending()
 
 
-def test_the_role_is_assumed_under_the_locations_policy_within_the_hour_that_chaining_allows(vending: Vending) -> None:
+def test_the_role_is_assumed_with_the_policy_of_the_location_for_one_hour(vending: Vending) -> None:
     credentials = vending.to()
     assert vending.sts.calls == [
         {
@@ -56,12 +56,12 @@ def test_the_role_is_assumed_under_the_locations_policy_within_the_hour_that_cha
     assert credentials.expires_at == vending.clock() + LIFE_SECONDS, "STS's own end, not one that we work out"
 
 
-def test_the_policy_names_resources_in_the_partition_of_the_role(vending: Vending) -> None:
+def test_the_policy_uses_the_partition_of_the_role(vending: Vending) -> None:
     vending.to(replace(READER, role=StorageRole("arn:aws-cn:iam::123456789012:role/storage")))
     assert "arn:aws-cn:s3:::bucket/warehouse/orders/*" in vending.sts.calls[0]["Policy"]
 
 
-def test_credentials_are_handed_out_again_until_half_of_their_life(vending: Vending) -> None:
+def test_credentials_are_reused_for_half_of_their_lifetime(vending: Vending) -> None:
     first = vending.to()
     vending.clock.seconds += LIFE_SECONDS / 2 - 1
     assert vending.to() is first
@@ -83,7 +83,7 @@ def test_credentials_are_handed_out_again_until_half_of_their_life(vending: Vend
         {"table": "sales.retail.renamed"},
     ],
 )
-def test_whatever_changes_the_credentials_gets_its_own(vending: Vending, change: dict[str, Any]) -> None:
+def test_readers_that_differ_in_any_field_get_different_credentials(vending: Vending, change: dict[str, Any]) -> None:
     assert vending.to() is not vending.to(replace(READER, **change))
     assert len(vending.sts.calls) == 2
 
@@ -95,23 +95,23 @@ names = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=2
 @given(recipient=names, table=names)
 @example(recipient="r" * 255, table="t" * 255)
 @example(recipient="Zoë (local)", table="日本.é.😀")
-def test_a_session_name_is_one_that_sts_takes(recipient: str, table: str) -> None:
+def test_a_session_name_is_valid_for_sts(recipient: str, table: str) -> None:
     name = replace(READER, recipient=recipient, table=table).session_name
     assert re.fullmatch(r"[A-Za-z0-9_+=,.@-]{2,64}", name)
 
 
-def test_a_long_session_name_still_tells_who_reads_what() -> None:
+def test_a_long_session_name_still_identifies_recipient_and_table() -> None:
     name = replace(READER, recipient="acme-" + "r" * 255, table="s" * 255 + ".retail.orders").session_name
     assert name.startswith("acme-")
     assert name.endswith(".retail.orders")
 
 
 def longest_prefix() -> int:
-    """The policy names it twice."""
+    """The policy contains the prefix twice."""
     return (MAX_CHARACTERS - len(reading_policy([S3Location("bucket", "p")], partition="aws"))) // 2 + 1
 
 
-def test_the_longest_policy_that_sts_takes_is_sent_and_a_longer_one_is_not(vending: Vending) -> None:
+def test_a_policy_longer_than_the_limit_of_sts_is_not_sent(vending: Vending) -> None:
     prefix = "p" * longest_prefix()
     vending.to(replace(READER, location=S3Location("bucket", prefix)))
     assert MAX_CHARACTERS - 1 <= len(vending.sts.calls[0]["Policy"]) <= MAX_CHARACTERS
@@ -121,9 +121,7 @@ def test_the_longest_policy_that_sts_takes_is_sent_and_a_longer_one_is_not(vendi
 
 
 @pytest.mark.parametrize("code", ["PackedPolicyTooLarge", "MalformedPolicyDocument"])
-def test_a_policy_that_sts_refuses_is_the_recipients_400_and_its_cause_is_for_the_log(
-    vending: Vending, code: str
-) -> None:
+def test_a_policy_refused_by_sts_is_a_400_with_the_cause_for_the_log(vending: Vending, code: str) -> None:
     refusal = sts_error(code)
     vending.sts.failures = [refusal]
     with pytest.raises(UnsupportedOperationError) as raised:
@@ -133,20 +131,20 @@ def test_a_policy_that_sts_refuses_is_the_recipients_400_and_its_cause_is_for_th
     assert READER.location.prefix not in raised.value.message
 
 
-def test_a_role_that_may_not_be_assumed_is_permission_denied(vending: Vending) -> None:
+def test_a_role_that_cannot_be_assumed_is_reported_as_permission_denied(vending: Vending) -> None:
     vending.sts.failures = [sts_error("AccessDenied")]
     with pytest.raises(TableFilesError, match=r"^permission denied$"):
         vending.to()
 
 
-def test_a_fault_of_sts_is_not_taken_for_a_refusal_and_not_kept(vending: Vending) -> None:
+def test_other_errors_of_sts_are_raised_unchanged_and_not_cached(vending: Vending) -> None:
     vending.sts.failures = [sts_error("Throttling")]
     with pytest.raises(ClientError, match="Throttling"):
         vending.to()
     assert vending.to().access_key_id == "ASIA2"
 
 
-def test_no_session_is_without_a_policy(vending: Vending) -> None:
+def test_every_session_has_a_policy(vending: Vending) -> None:
     for location in (S3Location("bucket", ""), S3Location("bucket", "*"), READER.location):
         vending.to(replace(READER, location=location))
     assert all(json.loads(call["Policy"])["Statement"] for call in vending.sts.calls)

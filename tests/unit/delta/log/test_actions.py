@@ -6,7 +6,7 @@ import pytest
 
 from core.delta.log.commits import parse_commit
 from core.delta.log.replay import Replay
-from core.delta.snapshot import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
+from core.delta.model import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import MODERN_PROTOCOL, PROTOCOL, SCHEMA, add, commit, metadata, remove, vector
 

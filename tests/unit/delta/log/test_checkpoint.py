@@ -8,7 +8,7 @@ import pytest
 
 from core.delta.log import checkpoint as checkpoint_module
 from core.delta.log.checkpoint import Checkpoint, Totals
-from core.delta.snapshot import Add
+from core.delta.model import Add
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
@@ -71,7 +71,7 @@ def test_it_names_its_sidecars(manifest):
     named = [sidecar("one.parquet", b"12345"), sidecar("two.parquet", b"")]
     actions = [{"checkpointMetadata": {"version": 5}}, *TOP, *named, FILES[0]]
     read = Checkpoint([], commit(*actions)) if manifest else Checkpoint([checkpoint(*actions)])
-    assert read.sidecars == [("one.parquet", 5), ("two.parquet", 0)]
+    assert read.table_actions.sidecars == [("one.parquet", 5), ("two.parquet", 0)]
     assert sizes(read) == [1]
 
 

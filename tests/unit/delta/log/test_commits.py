@@ -6,13 +6,13 @@ from collections.abc import Callable
 import pytest
 
 from core.delta.log import commits as commits_module
-from core.delta.log import files
+from core.delta.log import listing
 from core.delta.log.commits import MAX_COMMITS, parse_commit
 from core.delta.tables import DeltaTables
 from core.errors import AnswerTooLargeError, MalformedRequestError, TableFilesError
 from tests.unit.delta.builder import PROTOCOL, TableInMemory, add, checkpoint, commit, metadata, name, remove
 
-PATIENCE = 10
+PATIENCE = 60
 
 
 def table_of(versions: int) -> TableInMemory:
@@ -167,7 +167,7 @@ def test_a_version_that_does_not_exist_is_refused():
 
 @pytest.mark.parametrize("look_back", [0, 100])
 def test_a_start_that_was_cleaned_up_is_refused_with_the_earliest(monkeypatch, look_back):
-    monkeypatch.setattr(files, "LOOK_BACK", look_back)
+    monkeypatch.setattr(listing, "LOOK_BACK", look_back)
     table = table_of(20)
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata()))
     table.hint(10)

@@ -6,9 +6,10 @@ import itertools
 import pytest
 
 from core.delta.log.checkpoint import Checkpoint
-from core.delta.log.files import LogSegment
-from core.delta.log.replay import Replay, Replayed
-from core.delta.snapshot import Add, DeletionVector, Snapshot
+from core.delta.log.replay import Replay, ReplayState
+from core.delta.log.segment import LogSegment
+from core.delta.model import Add, DeletionVector
+from core.delta.snapshot import LoadedSnapshot, Snapshot
 from core.errors import MalformedRequestError, UnsupportedOperationError
 from core.storage.objects import ObjectInfo
 from tests.unit.delta.builder import (
@@ -24,7 +25,7 @@ from tests.unit.delta.builder import (
     vector,
 )
 
-SEGMENT = LogSegment(version=7, timestamp=70, tip=ObjectInfo("tip", 1, 70), checkpoint=(), commits=(), origin="")
+SEGMENT = LogSegment(version=7, timestamp=70, tip=ObjectInfo("tip", 1, 70), checkpoint=(), commits=(), checkpoint_id="")
 STATS = '{ "numRecords":1, "minValues":{"id":1.0}, "text":"é\\u0041" }'
 
 
@@ -40,11 +41,11 @@ def from_manifest(*actions):
     return replayed(at=Checkpoint([], commit(*actions)))
 
 
-def replayed(*commits: bytes, base: Replayed | None = None, at: Checkpoint | None = None) -> Replayed:
-    replay = Replay(base, at)
+def replayed(*commits: bytes, base: LoadedSnapshot | None = None, at: Checkpoint | None = None) -> LoadedSnapshot:
+    replay = Replay(base and base.state, at)
     for each in commits:
         replay.apply(each)
-    return replay.result(SEGMENT)
+    return LoadedSnapshot.of(replay.result(SEGMENT))
 
 
 def files(snapshot: Snapshot) -> dict[str, str | None]:
@@ -214,7 +215,7 @@ def test_a_snapshot_does_not_hold_on_to_those_before_it():
 
 
 def number_alive() -> int:
-    return sum(isinstance(thing, Replayed) for thing in gc.get_objects())
+    return sum(isinstance(thing, ReplayState) for thing in gc.get_objects())
 
 
 def test_the_files_can_be_gone_through_again_and_at_the_same_time():
@@ -256,11 +257,11 @@ def test_what_was_not_read_may_state_the_time():
     replay = Replay()
     replay.apply(commit(PROTOCOL, metadata(configuration={"delta.enableInCommitTimestamps": "true"})))
     assert replay.lacks_in_commit_timestamp
-    assert replay.result(SEGMENT, in_commit_timestamp=9).snapshot.timestamp == 9
-    assert replay.result(SEGMENT).snapshot.timestamp == SEGMENT.timestamp
+    assert replay.result(SEGMENT, in_commit_timestamp=9).timestamp == 9
+    assert replay.result(SEGMENT).timestamp == SEGMENT.timestamp
 
 
 @pytest.mark.parametrize(("action", "least"), [(add("a" * 1000, stats="x" * 10_000), 11_000), (remove("a"), 200)])
 def test_what_is_held_of_a_file_is_counted(action, least):
     base = from_commit(PROTOCOL, metadata())
-    assert replayed(commit(action), base=base).memory_bytes - base.memory_bytes >= least
+    assert replayed(commit(action), base=base).state.memory_bytes - base.state.memory_bytes >= least

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from core.delta.log.checkpoint import Checkpoint
+from tests.examples import examples
 from tests.unit.delta.builder import STRINGS, parquet
 
 UTC = pa.timestamp("us", tz="UTC")
@@ -163,7 +164,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.sampled_from(list(VALUES)).flatmap(lambda kind: st.tuples(st.just(kind), VALUES[kind])))
 def test_the_text_says_exactly_what_the_columns_do(kind_and_value):
     kind, value = kind_and_value

@@ -1,0 +1,1 @@
+"""`sluice apply`: a YAML file of shares, the plan of changes it needs, and their execution."""

@@ -1,0 +1,62 @@
+"""`sluice recipient …`: list, show, add, remove."""
+
+from typing import Annotated
+
+import typer
+
+from cli.common.documents import recipient_document
+from cli.common.options import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace
+from cli.common.output import Output
+
+app = typer.Typer(no_args_is_help=True, help="Recipients, who read shares with their own tokens.")
+
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="The recipient's name.")]
+
+
+@app.command("list")
+def list_recipients(context: typer.Context, as_json: Json = False) -> None:
+    """List all recipients with the shares they may read."""
+    recipients = account_of(context).admin().recipients()
+    columns = {"name": "NAME", "shares": "SHARES", "comment": "COMMENT"}
+    Output(as_json=as_json).records([recipient_document(recipient) for recipient in recipients], columns)
+
+
+@app.command("show")
+def show_recipient(context: typer.Context, name: Name, as_json: Json = False) -> None:
+    """Show a recipient, its shares and its tokens (never their secrets)."""
+    document = recipient_document(account_of(context).admin().recipient(name))
+    output = Output(as_json=as_json)
+    if not as_json:
+        document["tokens"] = [f"{token['id']}, expires {token['expiresAt']}" for token in document["tokens"]]
+    output.record(document)
+
+
+@app.command("add")
+def add_recipient(
+    context: typer.Context,
+    name: Name,
+    comment: Annotated[str | None, typer.Option(help="A description of the recipient.")] = None,
+    replace: Replace = False,
+    as_json: Json = False,
+) -> None:
+    """Add a recipient. It can read nothing until you grant it a share and issue a token.
+
+    Example: sluice recipient add acme --comment "ACME, data team"
+    """
+    admin = account_of(context).admin()
+    if not replace:
+        refuse_to_replace("recipient", name, find(admin.recipient, name), {"comment": comment})
+    written = admin.put_recipient(name, comment=comment)
+    document = {"outcome": written.outcome, "recipient": recipient_document(written.value)}
+    Output(as_json=as_json).done(f"Recipient '{written.value.name}' {written.outcome}.", document)
+
+
+@app.command("remove")
+def remove_recipient(context: typer.Context, name: Name, yes: Yes = False, as_json: Json = False) -> None:
+    """Remove a recipient with its grants. All its tokens stop working."""
+    admin = account_of(context).admin()
+    recipient = admin.recipient(name)
+    confirm(f"Remove the recipient '{recipient.name}' and its {len(recipient.tokens)} tokens?", yes=yes)
+    admin.remove_recipient(name)
+    document = {"outcome": "removed", "recipient": recipient_document(recipient)}
+    Output(as_json=as_json).done(f"Recipient '{recipient.name}' removed.", document)

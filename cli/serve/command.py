@@ -1,0 +1,77 @@
+"""`sluice serve`: runs the deployed functions on this machine until it is stopped."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from cli.common.options import Json, account_of
+from cli.common.output import Output
+
+DEFAULT_HOST = "127.0.0.1"
+DEFAULT_PORT = 8080
+
+
+def serve(
+    context: typer.Context,
+    shares: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.yaml", help="The shares to serve. Tables may be local directories."),
+    ] = None,
+    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=DEFAULT_HOST)] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=65_535, help="The port to listen on; 0 picks a free one.", show_default=str(DEFAULT_PORT)
+        ),
+    ] = None,
+    profile_out: Annotated[
+        Path, typer.Option(metavar="PATH", help="Write the profile of the recipient `local` to this file.")
+    ] = Path("sluice.share"),
+    aws: Annotated[
+        Literal["embedded", "env"], typer.Option(help="Use an embedded AWS, or the account of the environment.")
+    ] = "embedded",
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Keep the state of the embedded AWS in this folder for the next run."),
+    ] = None,
+    admin_env_out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="PATH",
+            help="Write `export` lines to this file, with which admin commands use the embedded AWS.",
+        ),
+    ] = None,
+    log_level: Annotated[Literal["INFO", "WARNING", "ERROR"], typer.Option(help="The log level.")] = "WARNING",
+    verbose: Annotated[bool, typer.Option("--verbose", help="Print a line for each request.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Serve shares on this machine until Ctrl-C.
+
+    Starts an embedded AWS, applies the shares file, and writes a profile file for the recipient `local`, who may read
+    every share. Local tables are copied into the embedded AWS. New commits are visible within seconds.
+
+    Example: sluice serve --shares shares.yaml --port 8080
+    """
+    if aws == "env" and (data or admin_env_out):
+        raise typer.BadParameter("--data and --admin-env-out need the embedded AWS and cannot be used with --aws env.")
+    from cli.apply.shares_file import load
+    from cli.serve.session import ServeOptions
+    from cli.serve.terminal import prefix_of, print_access, serve_until_stopped
+
+    desired = load(shares, local_tables=aws == "embedded") if shares else None
+    if desired:
+        host = host or desired.host
+        port = desired.port if port is None else port
+    options = ServeOptions(
+        shares=desired,
+        host=host or DEFAULT_HOST,
+        port=DEFAULT_PORT if port is None else port,
+        prefix=prefix_of(desired),
+        profile_path=profile_out,
+        account=account_of(context) if aws == "env" else None,
+        data=data,
+        log_level=log_level,
+        access_log=print_access if verbose else None,
+    )
+    serve_until_stopped(options, Output(as_json=as_json), admin_env_out=admin_env_out)

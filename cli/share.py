@@ -1,0 +1,89 @@
+"""`sluice share …`: list, show, add, remove."""
+
+from typing import Annotated, Any
+
+import typer
+
+from cli.common.documents import share_document
+from cli.common.errors import CommandError
+from cli.common.options import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace
+from cli.common.output import Output
+
+app = typer.Typer(no_args_is_help=True, help="Shares, which are granted to recipients.")
+
+Name = Annotated[str, typer.Argument(metavar="SHARE", help="The share's name.")]
+
+
+@app.command("list")
+def list_shares(context: typer.Context, as_json: Json = False) -> None:
+    """List all shares."""
+    shares = account_of(context).admin().shares()
+    columns = {"name": "NAME", "displayName": "DISPLAY NAME", "comment": "COMMENT"}
+    Output(as_json=as_json).records([share_document(share) for share in shares], columns)
+
+
+@app.command("show")
+def show_share(context: typer.Context, name: Name, as_json: Json = False) -> None:
+    """Show a share and the names of its schemas and tables."""
+    admin = account_of(context).admin()
+    share = admin.share(name)
+    below = {
+        "schemas": [schema.name for schema in admin.schemas(name)],
+        "tables": [f"{table.schema}.{table.name}" for table in admin.tables(name)],
+    }
+    Output(as_json=as_json).record({**share_document(share), **below})
+
+
+@app.command("add")
+def add_share(
+    context: typer.Context,
+    name: Name,
+    display_name: Annotated[str | None, typer.Option(help="A human-readable name.")] = None,
+    comment: Annotated[str | None, typer.Option(help="A description of the share.")] = None,
+    properties: Annotated[list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Repeatable.")] = None,
+    share_id: Annotated[str | None, typer.Option("--id", help="The share's id. Default: a new UUID.")] = None,
+    replace: Replace = False,
+    as_json: Json = False,
+) -> None:
+    """Add a share.
+
+    Example: sluice share add sales --comment "Orders and customers"
+    """
+    admin = account_of(context).admin()
+    content: dict[str, Any] = {
+        "display_name": display_name,
+        "comment": comment,
+        "properties": dict(_pair(text) for text in properties or ()),
+    }
+    if not replace:
+        refuse_to_replace("share", name, find(admin.share, name), content)
+    written = admin.put_share(name, share_id=share_id, **content)
+    document = {"outcome": written.outcome, "share": share_document(written.value)}
+    Output(as_json=as_json).done(f"Share '{written.value.name}' {written.outcome}.", document)
+
+
+@app.command("remove")
+def remove_share(
+    context: typer.Context,
+    name: Name,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove its schemas and tables.")] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Remove a share and its grants. The files of its tables stay."""
+    admin = account_of(context).admin()
+    share = admin.share(name)
+    count = len(admin.schemas(name))
+    if count and not cascade:
+        raise CommandError(f"The share '{share.name}' has {count} schemas. Use --cascade to remove them too.")
+    confirm(f"Remove the share '{share.name}', its grants and its {count} schemas?", yes=yes)
+    admin.remove_share(name, cascade=cascade)
+    document = {"outcome": "removed", "share": share_document(share)}
+    Output(as_json=as_json).done(f"Share '{share.name}' removed.", document)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise CommandError(f"'{text}' is not a property. Expected KEY=VALUE.")
+    return key, value

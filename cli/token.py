@@ -1,0 +1,157 @@
+"""`sluice token …`: issues bearer tokens as profile files, rotates and revokes them."""
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, TextIO
+from urllib.parse import urlsplit
+
+import typer
+
+from cli.common.documents import profile_document, token_document
+from cli.common.errors import CommandError
+from cli.common.options import Json, Yes, account_of, confirm, seconds
+from cli.common.output import Output
+from core.catalog.model import Token
+
+app = typer.Typer(no_args_is_help=True, help="Bearer tokens. Each is shown once, in the profile file for a client.")
+
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="The recipient's name.")]
+TokenId = Annotated[str | None, typer.Argument(metavar="[TOKEN_ID]", help="The token's id, from `sluice token list`.")]
+Expires = Annotated[str, typer.Option(metavar="DURATION", help="The lifetime of the token, such as 90d, 12h or 30m.")]
+Endpoint = Annotated[
+    str | None,
+    typer.Option(envvar="SLUICE_ENDPOINT", metavar="URL", help="The server's URL for the profile."),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the profile to this new file (mode 0600) instead of stdout."),
+]
+
+
+@app.command("list")
+def list_tokens(context: typer.Context, name: Name, as_json: Json = False) -> None:
+    """List a recipient's tokens (never their secrets)."""
+    tokens = account_of(context).admin().recipient(name).tokens
+    columns = {"id": "ID", "createdAt": "CREATED", "expiresAt": "EXPIRES"}
+    Output(as_json=as_json).records([token_document(token) for token in tokens], columns)
+
+
+@app.command("issue")
+def issue_token(
+    context: typer.Context,
+    name: Name,
+    expires: Expires = "90d",
+    endpoint: Endpoint = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Issue a token and print its profile. The secret is shown only once and is not stored.
+
+    Example: sluice token issue acme --expires 90d --out acme.share
+    """
+    admin = account_of(context).admin()
+    lifetime = seconds(expires)
+    _hand_out(lambda: admin.issue_token(name, lifetime_seconds=lifetime), name, endpoint, out, Output(as_json=as_json))
+
+
+@app.command("rotate")
+def rotate_token(
+    context: typer.Context,
+    name: Name,
+    token_id: TokenId = None,
+    grace: Annotated[
+        str,
+        typer.Option(metavar="DURATION", help="How long the old token, or all tokens if none is named, stays valid."),
+    ] = "24h",
+    expires: Expires = "90d",
+    endpoint: Endpoint = None,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Issue a new token and let the old one expire after a grace period.
+
+    Example: sluice token rotate acme --grace 24h --out acme.share
+    """
+    admin = account_of(context).admin()
+    lifetime, grace_seconds = seconds(expires), seconds(grace)
+    _hand_out(
+        lambda: admin.rotate_token(name, token_id, grace_seconds=grace_seconds, lifetime_seconds=lifetime),
+        name,
+        endpoint,
+        out,
+        Output(as_json=as_json),
+    )
+
+
+@app.command("revoke")
+def revoke_token(
+    context: typer.Context,
+    name: Name,
+    token_id: TokenId = None,
+    every: Annotated[bool, typer.Option("--all", help="All of the recipient's tokens.")] = False,
+    yes: Yes = False,
+    as_json: Json = False,
+) -> None:
+    """Revoke a token, or all of them. It stops working within seconds.
+
+    Example: sluice token revoke acme --all
+    """
+    if (token_id is None) is not every:
+        raise CommandError("Name one token or use --all.")
+    admin = account_of(context).admin()
+    ids = [token.id for token in admin.recipient(name).tokens if every or token.id == token_id]
+    if not ids:
+        raise CommandError(f"The recipient '{name}' has no {'tokens' if every else f'token {token_id}'}.")
+    confirm(f"Revoke {len(ids)} of the tokens of '{name}'?", yes=yes)
+    for found in ids:
+        admin.revoke_token(name, found)
+    Output(as_json=as_json).done(f"Revoked: {', '.join(ids)}.", {"recipient": name, "revoked": ids})
+
+
+def _hand_out(
+    issue: Callable[[], tuple[Token, str]], recipient: str, endpoint: str | None, out: Path | None, output: Output
+) -> None:
+    """Opens the profile file before issuing the token, so an unwritable path cannot lose a token."""
+    url = _checked_endpoint(endpoint)
+    if out is None:
+        token, secret = issue()
+        profile = profile_document(url, secret, token)
+        output.note("The token is not shown again.")
+        output.document(
+            {"recipient": recipient, "token": token_document(token), "profile": profile} if output.as_json else profile
+        )
+        return
+    with _new_private_file(out) as file:
+        token, secret = issue()
+        json.dump(profile_document(url, secret, token), file, indent=2)
+    document = {"recipient": recipient, "token": token_document(token), "profileFile": str(out)}
+    output.done(f"Wrote {out}. It holds the only copy of the token.", document)
+
+
+def _checked_endpoint(endpoint: str | None) -> str:
+    if not endpoint:
+        raise CommandError("The profile needs the server's URL. Use --endpoint or set SLUICE_ENDPOINT.")
+    parts = urlsplit(endpoint)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise CommandError(f"'{endpoint}' is not an endpoint. Expected https://host/delta-sharing.")
+    return endpoint.rstrip("/")
+
+
+@contextmanager
+def _new_private_file(path: Path) -> Iterator[TextIO]:
+    """Creates a file with mode 0600. Removes it if the block fails."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError as error:
+        raise CommandError(f"{path} already exists. Choose another file or remove it first.") from error
+    except OSError as error:
+        raise CommandError(f"{path} cannot be written: {error.strerror}.") from error
+    try:
+        with os.fdopen(descriptor, "w") as file:
+            yield file
+    except BaseException:
+        path.unlink()
+        raise

@@ -1,0 +1,59 @@
+"""Falls back to the log when an index fails, even in the middle of an answer. The answer stays the same."""
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from core.delta.cache.log import CachedLog
+from core.delta.cache.snapshots import SnapshotLoader, index_build
+from core.delta.cache.tables import CachedTable
+from core.delta.index import Indexes, UnusableIndexError
+from core.delta.log.batch import FileBatch
+from core.delta.model import file_keys
+from core.delta.snapshot import LoadedSnapshot, Snapshot
+
+if TYPE_CHECKING:
+    from core.pruning.predicate import Predicate
+
+logger = logging.getLogger(__name__)
+
+
+class IndexFailover:
+    def __init__(
+        self, cached: CachedTable, location_uri: str, log: CachedLog, loader: SnapshotLoader, index: Indexes | None
+    ) -> None:
+        self._cached = cached
+        self._location_uri = location_uri
+        self._log = log
+        self._loader = loader
+        self._index = index
+
+    def distrust(self, problem: UnusableIndexError) -> None:
+        """Stops using the table's index for a while. The caller holds the cached table's lock."""
+        logger.warning("The index of a table cannot be used; reading its log instead: %s", problem)
+        if self._index:
+            self._index.distrust(self._location_uri)
+        self._cached.clear()
+
+    def protected(self, loaded: LoadedSnapshot) -> Snapshot:
+        """The snapshot. If it was read from an index that fails later, its remaining files come from the log."""
+        if index_build(loaded) is None:
+            return loaded.snapshot
+        return replace(loaded.snapshot, batches=partial(self._batches, loaded))
+
+    def _batches(self, loaded: LoadedSnapshot, predicate: "Predicate | None") -> Iterator[FileBatch]:
+        try:
+            yield from loaded.snapshot.batches(predicate)
+        except UnusableIndexError as problem:
+            version = loaded.snapshot.version
+            with self._cached.lock:
+                self.distrust(problem)
+                log = self._log.back_to(version)
+                log.check_tip(version, loaded.snapshot.tip)
+                snapshot = self._loader.from_log(log, version)
+            added = {key for key, add in loaded.state.files.items() if add is not None}
+            done = added.union(problem.keys_yielded())
+            for batch in snapshot.batches(predicate):
+                yield batch.only(key not in done for key in file_keys(batch.paths, batch.deletion_vectors))

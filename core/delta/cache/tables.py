@@ -1,0 +1,97 @@
+"""What a process keeps of each table between requests, and the limits on it.
+
+Entries belong to the credentials that read them. Memory and disk are bounded in bytes; the least recently used tables
+are evicted first.
+"""
+
+import shutil
+import tempfile
+import threading
+from collections import OrderedDict
+from dataclasses import dataclass, field
+
+from core.delta.log.segment import Log
+from core.delta.snapshot import LoadedSnapshot, SnapshotSummary
+from core.storage.session import StorageSession
+
+MAX_TABLES = 64
+# Approximate memory of one commit in a listing.
+COMMIT_BYTES = 300
+
+
+@dataclass(frozen=True, slots=True)
+class CacheLimits:
+    memory_bytes: int = 128 * 1024 * 1024
+    disk_bytes: int = 1024 * 1024 * 1024
+
+    @classmethod
+    def of(cls, memory_mb: float) -> "CacheLimits":
+        """Uses half of the free disk; the other half stays free for files that are being read."""
+        disk_bytes = shutil.disk_usage(tempfile.gettempdir()).free // 2
+        return cls(int(memory_mb * 1024 * 1024), disk_bytes)
+
+
+@dataclass(slots=True)
+class CachedTable:
+    """The cached state of one table. Whoever uses it holds `lock`, so concurrent requests share one read."""
+
+    reader: str
+    """The access key id of the credentials that read it."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    log: Log | None = None
+    listed_at: float = 0
+    latest: LoadedSnapshot | None = None
+    older: LoadedSnapshot | None = None
+    """The older version that was last requested: one query of it may take several requests."""
+    summaries: dict[int, tuple[str, SnapshotSummary]] = field(default_factory=dict)
+    """By version, each with the log tip that it was read at; most recently used last."""
+
+    @property
+    def listed_bytes(self) -> int:
+        # Eviction reads this without the lock, while requests continue: copy first.
+        log, summaries = self.log, list(self.summaries.values())
+        schemas = sum(len(summary.metadata.schema_string) for _, summary in summaries)
+        return schemas + (COMMIT_BYTES * len(log.commits) if log else 0)
+
+    def clear(self) -> None:
+        self.log = self.latest = self.older = None
+        self.summaries = {}
+
+
+class TableCache:
+    def __init__(self, limits: CacheLimits) -> None:
+        self._limits = limits
+        self._lock = threading.Lock()
+        self._tables: OrderedDict[str, CachedTable] = OrderedDict()
+
+    def table(self, storage: StorageSession) -> CachedTable:
+        """The table's entry; a new one if other credentials read the present one."""
+        key, reader = storage.location.uri, storage.credentials.access_key_id
+        with self._lock:
+            cached = self._tables.get(key)
+            if cached is None or cached.reader != reader:
+                cached = self._tables[key] = CachedTable(reader)
+            self._tables.move_to_end(key)
+            if len(self._tables) > MAX_TABLES:
+                self._tables.popitem(last=False)
+            return cached
+
+    def evict(self) -> None:
+        """Drops the least recently used snapshots until the rest is within the limits."""
+        with self._lock:
+            memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
+            for cached in reversed(self._tables.values()):
+                listed = cached.listed_bytes
+                if listed > memory:
+                    cached.clear()
+                    continue
+                memory -= listed
+                for name in ("latest", "older"):
+                    loaded: LoadedSnapshot | None = getattr(cached, name)
+                    if loaded is None:
+                        continue
+                    state = loaded.state
+                    if state.memory_bytes > memory or state.disk_bytes > disk:
+                        setattr(cached, name, None)
+                    else:
+                        memory, disk = memory - state.memory_bytes, disk - state.disk_bytes

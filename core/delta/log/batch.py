@@ -1,0 +1,109 @@
+"""Live files by column, some thousand at a time, so that a table of a million files is never in memory as a whole."""
+
+import typing
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import compress
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+from core.delta.model import Add, DeletionVector
+from core.pruning.columns import Columns, FileColumns
+
+if TYPE_CHECKING:
+    from arro3.core import Array
+
+
+class ArrowField(NamedTuple):
+    """A field of some files as Arrow has it. It becomes Python values only if it is read."""
+
+    array: "Array"
+    read: Callable[[], Sequence[Any]]
+
+
+AddFields: TypeAlias = Mapping[str, ArrowField | Sequence[Any]]
+"""Fields of `add` actions by column, under the log's own names. A missing value is None."""
+
+
+class FileBatch(typing.Protocol):
+    """Live files by column."""
+
+    @property
+    def num_files(self) -> int: ...
+
+    @property
+    def columns(self) -> Columns:
+        """What predicates are evaluated on."""
+
+    @property
+    def paths(self) -> Sequence[str]: ...
+
+    @property
+    def partition_values(self) -> Sequence[Mapping[str, str | None]]: ...
+
+    @property
+    def sizes(self) -> Sequence[int]: ...
+
+    @property
+    def stats(self) -> Sequence[str | None]: ...
+
+    @property
+    def deletion_vectors(self) -> Sequence[DeletionVector | None]: ...
+
+    def adds(self) -> Iterator[Add]:
+        """The files as actions, one by one."""
+
+    def add_fields(self, names: Sequence[str]) -> AddFields:
+        """The named fields. A field that no file has may be left out."""
+
+    def between(self, begin: int, end: int) -> "FileBatch": ...
+
+    def only(self, chosen: Iterable[object]) -> "FileBatch":
+        """The files whose entry in `chosen` is true."""
+
+
+class AddBatch(NamedTuple):
+    """Files from actions. The columns are in the order of the fields of an Add."""
+
+    paths: Sequence[str]
+    partition_values: Sequence[Mapping[str, str | None]]
+    sizes: Sequence[int]
+    modification_times: Sequence[int]
+    data_changes: Sequence[bool]
+    stats: Sequence[str | None]
+    deletion_vectors: Sequence[DeletionVector | None]
+    more: Sequence[Mapping[str, Any] | None]
+
+    @classmethod
+    def of(cls, adds: Iterable[Add]) -> "AddBatch":
+        rows = list(adds)
+        return cls(*map(list, zip(*rows, strict=True))) if rows else cls([], [], [], [], [], [], [], [])
+
+    @property
+    def num_files(self) -> int:
+        return len(self.paths)
+
+    @property
+    def columns(self) -> Columns:
+        return FileColumns(self.partition_values, self.stats)
+
+    def adds(self) -> Iterator[Add]:
+        return map(partial(tuple.__new__, Add), zip(*self, strict=True))
+
+    def add_fields(self, names: Sequence[str]) -> AddFields:
+        return {name: self._field(name) for name in names}
+
+    def _field(self, name: str) -> Sequence[Any]:
+        if name in FIELDS:
+            return self[FIELDS[name]]
+        return [more and more.get(name) for more in self.more]
+
+    def between(self, begin: int, end: int) -> "AddBatch":
+        return AddBatch._make(column[begin:end] for column in self)
+
+    def only(self, chosen: Iterable[object]) -> "AddBatch":
+        places = list(chosen)
+        return AddBatch._make(list(compress(column, places)) for column in self)
+
+
+# The position of each field in a batch.
+FIELDS = {"partitionValues": 1, "size": 2, "modificationTime": 3, "dataChange": 4, "stats": 5}

@@ -1,0 +1,158 @@
+"""A log as a listing shows it, and the segment of it that one version is read from.
+
+A *log segment* is the newest complete checkpoint at or before a version and every commit after it. Compacted log files
+replace runs of commits. The *checkpoint id* names where the segment begins. Without in-commit timestamps, a commit's
+time is the modification time of its object, made monotonic as Delta defines it.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from core.errors import ChangedLogError, MalformedRequestError
+from core.storage.objects import ObjectInfo
+
+
+@dataclass(frozen=True, slots=True)
+class LogSegment:
+    version: int
+    timestamp: int
+    tip: ObjectInfo
+    """The object of the version's commit or checkpoint. A different object means a different log."""
+    checkpoint: tuple[ObjectInfo, ...]
+    """All parts of the checkpoint; empty if the log is read from its first commit or from a base."""
+    commits: tuple[ObjectInfo, ...]
+    """Oldest first."""
+    checkpoint_id: str
+    """Identifies the checkpoint or first commit that the log is read from; with a base, that of the base."""
+
+
+@dataclass(frozen=True)
+class Log:
+    """A listing from `first_version` on: commits and complete checkpoints by version, and compacted log files."""
+
+    commits: Mapping[int, ObjectInfo]
+    checkpoints: Mapping[int, tuple[ObjectInfo, ...]]
+    compactions: Mapping[int, Mapping[int, ObjectInfo]] = field(default_factory=dict)
+    """By first version, then by last version."""
+    other_checkpoints: Mapping[int, tuple[tuple[ObjectInfo, ...], ...]] = field(default_factory=dict)
+    """Further complete checkpoints by version. They are read only for versions that were read from them before."""
+    first_version: int = 0
+
+    @cached_property
+    def version(self) -> int:
+        return max((*self.commits, *self.checkpoints))
+
+    @cached_property
+    def earliest_version(self) -> int:
+        """The first version that can still be read. Only a listing of the whole log knows it."""
+        if 0 in self.commits or not self.checkpoints:
+            return 0
+        return min(self.checkpoints)
+
+    def reaches(self, version: int) -> bool:
+        """Whether the listing goes back far enough to read a version."""
+        return self.first_version == 0 or any(at <= version for at in self.checkpoints)
+
+    def file(self, version: int) -> ObjectInfo | None:
+        """The object that stands for a version: its commit, or its checkpoint if the commit is gone."""
+        return self.commits.get(version) or next(iter(self.checkpoints.get(version, ())), None)
+
+    def tip(self, version: int) -> str:
+        """The name of that object; empty if there is none."""
+        return digest_of(filter(None, [self.file(version)]))
+
+    def check_tip(self, version: int, tip: str) -> None:
+        """That this is the log in which a version had this tip. A commit may be cleaned up since, but no other come."""
+        if version in self.commits and self.tip(version) != tip:
+            raise ChangedLogError(version)
+
+    @cached_property
+    def timestamps(self) -> Mapping[int, int]:
+        """The commit time of each version in milliseconds, in order and strictly rising."""
+        timestamps: dict[int, int] = {}
+        earliest_possible = 0
+        first_commit = min(self.commits, default=-1)
+        for version in sorted(self.commits.keys() | self.checkpoints.keys()):
+            if file := self.file(version):
+                time = file.last_modified_ms
+                if version < first_commit:  # a checkpoint may be written long after its version, and after later ones
+                    time = min(time, self.commits[first_commit].last_modified_ms - (first_commit - version))
+                timestamps[version] = max(time, earliest_possible)
+                earliest_possible = timestamps[version] + 1
+        return timestamps
+
+    def last_checkpoint(self, version: int) -> int:
+        """The version of the newest checkpoint at or before a version; -1 if there is none."""
+        return max((at for at in self.checkpoints if at <= version), default=-1)
+
+    def check_complete(self, since: int = -1) -> None:
+        """Raises if the latest version cannot be read from its checkpoint or from the version `since`."""
+        for _ in self._commits(max(self.last_checkpoint(self.version), since) + 1, self.version):
+            pass
+
+    def segment(self, version: int, *, base: LogSegment | None = None) -> LogSegment:
+        """The segment to read for a version, on top of `base` if given."""
+        if base is not None:
+            return self._segment(version, base.version, (), base.checkpoint_id)
+        start = self.last_checkpoint(version)
+        checkpoint = self.checkpoints.get(start, ())
+        return self._segment(version, start, checkpoint, self._checkpoint_id(start, checkpoint))
+
+    def segment_after(self, start: int, checkpoint_id: str, version: int) -> LogSegment:
+        """The segment to read for a version on top of a state at version `start` that comes from an index."""
+        return self._segment(version, start, (), checkpoint_id)
+
+    def segment_from_checkpoint(self, checkpoint_id: str, version: int) -> LogSegment:
+        """The segment that a version was read from before, even if there is a nearer checkpoint now."""
+        start = checkpoint_version(checkpoint_id)
+        for checkpoint in (self.checkpoints.get(start, ()), *self.other_checkpoints.get(start, ())):
+            if self._checkpoint_id(start, checkpoint) == checkpoint_id:
+                return self._segment(version, start, checkpoint, checkpoint_id)
+        raise ChangedLogError(version)
+
+    def _segment(self, version: int, start: int, checkpoint: tuple[ObjectInfo, ...], checkpoint_id: str) -> LogSegment:
+        commits = tuple(self._commits(start + 1, version))
+        tip = self.file(version)
+        if tip is None:
+            raise _incomplete(version)
+        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits, checkpoint_id)
+
+    def _checkpoint_id(self, version: int, checkpoint: tuple[ObjectInfo, ...]) -> str:
+        """Identifies the checkpoint, or the first commit if there is none, which also distinguishes two logs."""
+        return f"{version}:{digest_of(checkpoint or filter(None, [self.commits.get(0)]))}"
+
+    def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
+        """Yields commits, compacted if possible. The last one is not, because only its own file has its time."""
+        version = first
+        while version <= last:
+            ends = self.compactions.get(version, ())
+            compacted = max((end for end in ends if version < end < last), default=version)
+            if compacted > version:
+                yield self.compactions[version][compacted]
+            else:
+                yield self.commit(version)
+            version = compacted + 1
+
+    def commit(self, version: int) -> ObjectInfo:
+        if version not in self.commits:
+            raise _incomplete(version)
+        return self.commits[version]
+
+
+def checkpoint_version(checkpoint_id: str) -> int:
+    """The version of the checkpoint; -1 if there is none."""
+    return int(checkpoint_id.partition(":")[0])
+
+
+def digest_of(files: Iterable[ObjectInfo]) -> str:
+    """A short digest of the keys and ETags of objects."""
+    content = "".join(f"{file.key}\n{file.etag}\n" for file in files)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _incomplete(version: int) -> MalformedRequestError:
+    return MalformedRequestError(
+        f"The table's transaction log is incomplete: the commit of version {version} is missing."
+    )

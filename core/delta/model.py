@@ -1,0 +1,134 @@
+"""The actions of a Delta log, and what identifies a file.
+
+These are plain values. Paths, partition values, statistics and deletion vectors are the log's own and are never
+rewritten, because the protocol relays them byte for byte.
+"""
+
+import operator
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+PHYSICAL_NAME = "delta.columnMapping.physicalName"
+
+FileKey: TypeAlias = str | tuple[str, str]
+"""A file's identity: its path as the log writes it, with the id of its deletion vector if it has one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    min_reader_version: int
+    min_writer_version: int
+    reader_features: tuple[str, ...] = ()
+    writer_features: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """The log's own `metaData` action; `schema_string` is relayed byte for byte."""
+
+    id: str
+    schema_string: str
+    partition_columns: tuple[str, ...] = ()
+    name: str | None = None
+    description: str | None = None
+    provider: str = "parquet"
+    options: Mapping[str, str] = field(default_factory=dict)
+    configuration: Mapping[str, str] = field(default_factory=dict)
+    created_time: int | None = None
+
+
+def vector_id(storage_type: str, path_or_inline_dv: str, offset: int | None) -> str:
+    """The id of a deletion vector, as Delta defines it."""
+    return f"{storage_type}{path_or_inline_dv}" if offset is None else f"{storage_type}{path_or_inline_dv}@{offset}"
+
+
+class DeletionVector(NamedTuple):
+    """The descriptor of a file's deleted rows."""
+
+    storage_type: str
+    path_or_inline_dv: str
+    offset: int | None
+    size_in_bytes: int
+    cardinality: int
+
+    @property
+    def unique_id(self) -> str:
+        """Tells two versions of one file apart, together with its path."""
+        return vector_id(self.storage_type, self.path_or_inline_dv, self.offset)
+
+
+class Add(NamedTuple):
+    """A live file."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    modification_time: int
+    data_change: bool
+    stats: str | None
+    deletion_vector: DeletionVector | None = None
+    more: Mapping[str, Any] | None = None
+    """What few tables have, under the log's names: tags, baseRowId, defaultRowCommitVersion, clusteringProvider."""
+
+
+class Remove(NamedTuple):
+    """A file that is live no more. Old writers leave out its partition values and size."""
+
+    path: str
+    partition_values: Mapping[str, str | None] | None
+    size: int | None
+    deletion_timestamp: int | None
+    data_change: bool
+    stats: str | None
+    deletion_vector: DeletionVector | None = None
+    more: Mapping[str, Any] | None = None
+
+
+class Cdc(NamedTuple):
+    """A file of changed rows, for the change feed alone."""
+
+    path: str
+    partition_values: Mapping[str, str | None]
+    size: int
+    more: Mapping[str, Any] | None = None
+
+
+FileAction: TypeAlias = Add | Remove | Cdc
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    version: int
+    timestamp: int
+    """When it was made, in milliseconds since 1970; rising from commit to commit."""
+    protocol: Protocol | None
+    metadata: Metadata | None
+    files: tuple[FileAction, ...]
+    """In the order of the log."""
+    changes_no_row: bool
+    """Whether it is a MERGE that says it found nothing to insert, update or delete."""
+
+
+def file_key(file: Add | Remove) -> FileKey:
+    """What tells a file from others: its path as it is written, and its deletion vector if it has one."""
+    return file.path if file.deletion_vector is None else (file.path, file.deletion_vector.unique_id)
+
+
+def file_keys(paths: Sequence[str], vectors: Sequence[DeletionVector | None]) -> Sequence[FileKey]:
+    if not any(vectors):
+        return paths
+    named = zip(paths, vectors, strict=True)
+    return [path if vector is None else (path, vector.unique_id) for path, vector in named]
+
+
+class Totals(NamedTuple):
+    num_files: int
+    size: int
+    num_deletion_vectors: int
+
+    def plus(self, others: "Totals") -> "Totals":
+        return Totals(*map(operator.add, self, others))
+
+    def without(self, others: "Totals") -> "Totals":
+        return Totals(*map(operator.sub, self, others))

@@ -1,0 +1,107 @@
+"""An index in the place of a checkpoint: log replay lays newer commits over it as over any other.
+
+Its files come from DynamoDB when they are asked for, and only from the chunks in which a predicate may be true.
+"""
+
+import zlib
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from functools import partial
+from itertools import compress
+from typing import TYPE_CHECKING
+
+from core.delta.index import UnusableIndexError
+from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
+from core.index.layout.buckets import Entry, bucket_of, entries_in, hash_of, totals_of
+from core.index.layout.root import ChunkInfo, Root
+from core.index.read.store import IndexStore
+from core.storage.objects import ObjectInfo
+
+if TYPE_CHECKING:
+    from core.index.read.files import IndexedFiles
+    from core.pruning.predicate import Predicate
+
+# Of a chunk's place and zones in memory.
+CHUNK_BYTES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StoredIndex:
+    store: IndexStore
+    table: str
+    build: str
+    root: Root
+
+    disk_bytes = 0
+
+    @property
+    def version(self) -> int:
+        return self.root.version
+
+    @property
+    def tip(self) -> ObjectInfo:
+        return self.root.tip
+
+    @property
+    def protocol(self) -> Protocol:
+        return self.root.protocol
+
+    @property
+    def metadata(self) -> Metadata:
+        return self.root.metadata
+
+    @property
+    def totals(self) -> Totals:
+        return self.root.totals
+
+    @property
+    def memory_bytes(self) -> int:
+        zones = len(self.root.chunks) * len(self.root.zones)
+        return CHUNK_BYTES * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
+
+    def totals_of(self, keys: Collection[FileKey]) -> Totals:
+        return totals_of(self.entries(keys))
+
+    def entries(self, keys: Collection[FileKey]) -> list[Entry]:
+        """Of those files that are in the index."""
+        wanted: dict[int, list[int]] = {}
+        for hashed in map(hash_of, keys):
+            wanted.setdefault(bucket_of(hashed, len(self.root.buckets)), []).append(hashed)
+        buckets = self.store.buckets(self.table, [self.root.buckets[number] for number in wanted])
+        found = [entries_in(bucket, hashes) for bucket, hashes in zip(buckets, wanted.values(), strict=True)]
+        return [entry for entries in found for entry in entries]
+
+    def batches(self, predicate: "Predicate | None" = None) -> "Iterator[IndexedFiles]":
+        from core.index.layout.chunk import Chunk
+        from core.index.read.files import IndexedFiles
+
+        chunks = self.chunks(predicate)
+        told = 0
+        try:
+            for content in self.read(chunks):
+                chunk = Chunk(content)
+                yield IndexedFiles(chunk, range(chunk.size))
+                told += 1
+        except UnusableIndexError as problem:
+            raise UnusableIndexError(str(problem), partial(self._keys, chunks[:told])) from problem
+
+    def chunks(self, predicate: "Predicate | None" = None) -> list[ChunkInfo]:
+        """Those that must be read."""
+        chunks = self.root.chunks
+        if predicate is None:
+            return list(chunks)
+        return list(compress(chunks, self.root.zone_batch.may_match(predicate.root)))
+
+    def read(self, chunks: Collection[ChunkInfo]) -> Iterator[bytes]:
+        contents = self.store.chunks(self.table, {chunk.place: chunk.size for chunk in chunks})
+        for info, content in zip(chunks, contents, strict=True):
+            if zlib.crc32(content) != info.checksum:
+                raise UnusableIndexError("a chunk is damaged")
+            yield content
+
+    def _keys(self, chunks: Collection[ChunkInfo]) -> Iterator[FileKey]:
+        from core.index.layout.chunk import Chunk
+
+        for content in self.read(chunks):
+            files = Chunk(content).files
+            yield from file_keys(files.paths, files.deletion_vectors)

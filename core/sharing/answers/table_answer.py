@@ -1,0 +1,166 @@
+"""What answers in both response formats have in common: headers, signed URLs, file ids and the last line.
+
+Lines of files are the hot path. They are written by column, up to `FILES_PER_WRITE` files at a time.
+"""
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+
+import core.delta.reader  # noqa: F401 - loads the Parquet reader during Lambda's init phase, not in a request
+from core.api.lines import end_stream_line
+from core.api.requests.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, Capabilities, FileIdHash
+from core.api.requests.request import Request
+from core.api.response import VERSION_HEADER, Response, ndjson_response
+from core.catalog.model import Table
+from core.delta.log.batch import FileBatch
+from core.delta.model import FileAction, Metadata, Protocol, Remove
+from core.delta.paths import FilePaths
+from core.delta.snapshot import SnapshotSummary
+from core.errors import TableFilesError, UnsupportedOperationError
+from core.sharing.answers.file_lines import FramedFiles, file_lines
+from core.sharing.call import Observed
+from core.sharing.discovery import directory_fields
+from core.storage.location import S3Location
+from core.storage.session import StorageSession
+
+if TYPE_CHECKING:
+    from core.storage.presign import UrlSigner
+
+# Files signed and written at a time. Larger blocks would only take more memory.
+FILES_PER_WRITE = 1024
+
+PagedLines: TypeAlias = Generator[bytes, None, str | None]
+"""Yields the lines of a page and returns the token of the next page, or None on the last page."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerOptions:
+    """What a client can read, from the headers of its request."""
+
+    capabilities: Capabilities
+    file_id_hash: str | None
+    observed: Observed
+
+    @classmethod
+    def parse(cls, request: Request, observed: Observed) -> "AnswerOptions":
+        return cls(Capabilities.parse(request), FileIdHash.parse(request).format, observed)
+
+
+class TableAnswer(ABC):
+    response_format: ClassVar[str]
+
+    def __init__(self, table: Table, storage: StorageSession, options: AnswerOptions) -> None:
+        self._table = table
+        self._storage = storage
+        self._options = options
+        self._observed = options.observed
+        self._paths = FilePaths(storage.location, [S3Location.parse(uri) for uri in table.auxiliary_locations])
+        self._signers: dict[str, UrlSigner] = {}
+        self._digest = hashlib.sha256 if (options.file_id_hash or self.response_format) == DELTA else hashlib.md5
+        self._expires_at = storage.expires_at_ms
+
+    @abstractmethod
+    def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes: ...
+
+    @abstractmethod
+    def metadata_line(
+        self, metadata: Metadata, *, totals: SnapshotSummary | None = None, version: int | None = None
+    ) -> bytes: ...
+
+    def file_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
+        """Yields the lines of a snapshot's files, in blocks of one or more lines."""
+        for begin in range(0, files.num_files, FILES_PER_WRITE):
+            block = files.between(begin, begin + FILES_PER_WRITE)
+            yield from file_lines(self._framed(block, version, timestamp), block.num_files)
+
+    @abstractmethod
+    def _framed(self, files: FileBatch, version: int | None, timestamp: int | None) -> FramedFiles:
+        """The files of a snapshot with their URLs and ids, by column."""
+
+    @abstractmethod
+    def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
+        """The line of a file that a commit added or removed, or that holds changed rows."""
+
+    def _removed(self, remove: Remove, *, partitioned: bool) -> tuple[Mapping[str, str | None], int]:
+        """The partition values and size of a removed file. Old writers log only its path."""
+        values, size = remove.partition_values, remove.size
+        if values is None and partitioned:
+            raise UnsupportedOperationError(
+                "The table's changes cannot be read: its log does not say which partition a removed file belonged to."
+            )
+        if size is None:
+            bucket, key = self._paths.find(remove.path)
+            try:
+                size = self._storage.objects(bucket).size(key)
+            except TableFilesError as error:
+                raise UnsupportedOperationError(
+                    "The table's changes cannot be read: its log does not say how large a removed file was, "
+                    "and the file is no longer in storage."
+                ) from error
+        return values or {}, size
+
+    def response(self, version: int, body: Iterable[bytes], *, echoes: bool = True) -> Response:
+        """`echoes`: whether the route can end with an endStreamAction, and so confirms the capability in its header."""
+        echo = echoes and self._options.capabilities.include_end_stream_action
+        headers = {
+            VERSION_HEADER: str(version),
+            HEADER: f"responseformat={self.response_format}{';includeendstreamaction=true' if echo else ''}",
+        }
+        if self._options.file_id_hash is not None:
+            headers[FILE_ID_HASH_HEADER] = self._options.file_id_hash
+        return ndjson_response(body, headers=headers)
+
+    def ended(self, body: PagedLines, *, due: bool, refresh_token: str | None = None) -> Iterator[bytes]:
+        """Ends the lines with an endStreamAction if it is due or requested. Clients fail on one they did not expect."""
+        next_page_token = yield from body
+        if due or self._options.capabilities.include_end_stream_action:
+            yield end_stream_line(
+                refresh_token=refresh_token,
+                next_page_token=next_page_token,
+                min_url_expiration_timestamp=self._expires_at if self._observed.files_listed else None,
+            )
+
+    def _extra_fields(self, totals: SnapshotSummary | None, version: int | None) -> dict[str, Any]:
+        """Fields that a metaData line has in addition to those of the log's action."""
+        extra: dict[str, Any] = {} if version is None else {"version": version}
+        if totals is not None:
+            extra |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
+        return extra
+
+    def _urls(self, paths: Sequence[str]) -> list[str]:
+        self._observed.files_listed += len(paths)
+        urls: list[str] = []
+        for bucket, files in groupby(self._paths.find_all(paths), key=itemgetter(0)):
+            urls += self._signed(bucket, [key for _, key in files])
+        return urls
+
+    def _signed(self, bucket: str, keys: Sequence[str]) -> list[str]:
+        self._observed.urls_signed += len(keys)
+        signer = self._signers.get(bucket)
+        if signer is None:
+            signer = self._signers[bucket] = self._storage.signer(bucket)
+        return signer.sign_all(keys)
+
+    def _ids(self, paths: Sequence[str]) -> list[str]:
+        digest = self._digest
+        return [digest(path.encode(), usedforsecurity=False).hexdigest() for path in paths]
+
+
+def metadata_action(metadata: Metadata) -> dict[str, Any]:
+    """The log's `metaData` action, without fields that have no value."""
+    action = {
+        "id": metadata.id,
+        "name": metadata.name,
+        "description": metadata.description,
+        "format": {"provider": metadata.provider, "options": dict(sorted(metadata.options.items()))},
+        "schemaString": metadata.schema_string,
+        "partitionColumns": metadata.partition_columns,
+        "configuration": metadata.configuration,
+        "createdTime": metadata.created_time,
+    }
+    return {name: value for name, value in action.items() if value is not None}

@@ -1,0 +1,154 @@
+"""The Spark data source: a log segment in slices that workers read independently.
+
+Its options identify the table and the segment that the job has chosen. Planning lists the segment again, so that no
+plan grows with the log. It raises an error if another log has taken this one's place.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from core.delta.log.listing import LOOK_BACK, list_log
+from core.delta.log.segment import LogSegment, checkpoint_version, digest_of
+from core.errors import ChangedLogError
+from core.storage.objects import ObjectInfo
+from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, sample_rows, table_actions
+from pipeline.log.commits import ACTION, action_rows
+from pipeline.log.rows import FILE, IDENTIFIED_FILE, with_vector_ids
+from pipeline.storage import TableObjects, TableStorage
+
+T = TypeVar("T")
+
+# A Python task costs Spark 4.0 about 0.16 s of overhead (it lists pyspark.zip 16 times), as much as decoding 20 MB.
+SLICE_BYTES = 16 * 1024 * 1024
+# The least that a commit counts for. A slice holds at most 1,024 commits, which S3 serves in about one second.
+COMMIT_BYTES = 16 * 1024
+SCHEMAS = {"checkpoint": FILE, "identified": IDENTIFIED_FILE, "sample": FILE, "commits": ACTION}
+REGISTERED = "spark.sluice.log.registered"
+# Number of files in a sample, spread over the whole checkpoint.
+SAMPLE_FILES = 50_000
+
+
+@dataclass
+class CheckpointSlice(InputPartition):
+    pieces: Sequence[Piece]
+
+
+@dataclass
+class SampleSlice(InputPartition):
+    pieces: Sequence[Piece]
+    files: int
+    """Approximate number of files to sample."""
+
+
+@dataclass
+class CommitsSlice(InputPartition):
+    commits: Sequence[ObjectInfo]
+
+
+def checkpoint_files(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
+    """The files of the segment's checkpoint: the columns of `IDENTIFIED_FILE`."""
+    return _load(spark, table, segment, "identified")
+
+
+def checkpoint_sample(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
+    """Some of these files: the columns of `FILE`."""
+    return _load(spark, table, segment, "sample")
+
+
+def commit_actions(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
+    """The actions of the segment's commits: the columns of `ACTION`."""
+    return _load(spark, table, segment, "commits")
+
+
+def _load(spark: SparkSession, table: TableStorage, segment: LogSegment, rows: str) -> DataFrame:
+    if spark.conf.get(REGISTERED, None) is None:  # Spark warns if a source is registered twice
+        spark.dataSource.register(LogSource)
+        spark.conf.set(REGISTERED, "true")
+    return spark.read.format(LogSource.name()).options(**options(table, segment, rows)).load()
+
+
+def options(table: TableStorage, segment: LogSegment, rows: str) -> dict[str, str]:
+    """`rows`: `checkpoint`, `identified` (the same with vector ids), `sample` (some of these) or `commits`."""
+    of_segment = {
+        "version": str(segment.version),
+        "checkpoint_id": segment.checkpoint_id,
+        "tip": digest_of([segment.tip]),
+    }
+    return {"rows": rows, **of_segment, **table.options}
+
+
+class LogSource(DataSource):
+    @classmethod
+    def name(cls) -> str:
+        return "delta-log"
+
+    def schema(self) -> StructType:
+        return from_arrow_schema(SCHEMAS[self.options["rows"]])
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
+        return LogReader(self.options)
+
+
+class LogReader(DataSourceReader):
+    def __init__(self, options: Mapping[str, str]) -> None:
+        self._table = TableStorage.of(options)
+        self._rows, self._checkpoint_id, self._tip = options["rows"], options["checkpoint_id"], options["tip"]
+        self._version = int(options["version"])
+
+    def partitions(self) -> Sequence[InputPartition]:
+        table = self._table.open()
+        segment = self._segment(table)
+        if self._rows == "commits":
+            sized = ((commit, max(commit.size, COMMIT_BYTES)) for commit in segment.commits)
+            return [CommitsSlice(commits) for commits in _slices(sized)]
+        slices = [[*joined(some)] for some in _slices(_checkpoint_pieces(table, segment.checkpoint))]
+        if self._rows == "sample":
+            return [SampleSlice(some, SAMPLE_FILES // len(slices)) for some in slices]
+        return [*map(CheckpointSlice, slices)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        objects = self._table.open().objects
+        if isinstance(partition, CommitsSlice):
+            return action_rows(objects, partition.commits)
+        if isinstance(partition, CheckpointSlice):
+            files = chain.from_iterable(map(partial(file_rows, objects), partition.pieces))
+            return map(with_vector_ids, files) if self._rows == "identified" else files
+        if isinstance(partition, SampleSlice):
+            return sample_rows(objects, partition.pieces, partition.files)
+        return iter(())  # Spark reads one partition even if there are none
+
+    def _segment(self, table: TableObjects) -> LogSegment:
+        first = max(checkpoint_version(self._checkpoint_id) - LOOK_BACK, 0)
+        log = list_log(table.objects, table.location, from_version=first)
+        segment = log.segment_from_checkpoint(self._checkpoint_id, self._version)
+        if digest_of([segment.tip]) != self._tip:
+            raise ChangedLogError(self._version)
+        return segment
+
+
+def _checkpoint_pieces(table: TableObjects, checkpoint: Sequence[ObjectInfo]) -> Iterator[tuple[Piece, int]]:
+    sidecars = table_actions(table.objects, checkpoint).sidecar_files(table.location)
+    return pieces(table.objects, (*checkpoint, *sidecars), SLICE_BYTES)
+
+
+def _slices(sized: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
+    """Consecutive items of `SLICE_BYTES` or a little more in total."""
+    some: list[T] = []
+    total = 0
+    for item, size in sized:
+        some.append(item)
+        total += size
+        if total >= SLICE_BYTES:
+            yield some
+            some, total = [], 0
+    if some:
+        yield some

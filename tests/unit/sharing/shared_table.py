@@ -1,0 +1,98 @@
+"""A shared table whose log is in memory, and the lines with which it is answered."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
+
+from botocore.exceptions import ClientError
+
+from core.api.requests.capabilities import Capabilities
+from core.api.requests.changes import ChangesRequest
+from core.api.requests.metadata import MetadataRequest
+from core.api.requests.query import QueryRequest
+from core.api.requests.request import Request
+from core.api.response import Response
+from core.api.table_tokens import TableTokens
+from core.api.tokens import SignedTokens, SigningKey
+from core.catalog.model import Table
+from core.delta.tables import DeltaTables
+from core.sharing.answers.table_answer import AnswerOptions
+from core.sharing.call import Observed
+from core.sharing.changes import answer_changes
+from core.sharing.metadata import answer_metadata
+from core.sharing.query import answer_query
+from core.sharing.tables import SharedTables
+from tests.unit.delta.builder import Action, TableInMemory
+
+DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
+TABLE = Table("trips", "public", "sales", "s-1", "t-1", "s3://delta-tests/tables/one", history_shared=True)
+
+Raw = list[bytes]
+Ask = Callable[..., list[dict[str, Any]]]
+NOW = 1_800_000_000
+KEY = SigningKey(b"k" * 32, 0)
+
+
+class SharedTable:
+    def __init__(self, *commits: tuple[Action, ...] | list[Action], **table: Any) -> None:
+        self.lake = TableInMemory()
+        self.lake.s3.head_object = self._head  # type: ignore[attr-defined]
+        self.table = replace(TABLE, **table)
+        self.observed = Observed()
+        self.now: float = NOW
+        # All that a table is opened with here is the lake's own session.
+        storage: Any = SimpleNamespace(open=lambda *_, **__: self.lake.storage())
+        self.tables = SharedTables(storage, DeltaTables())
+        for version, actions in enumerate(commits):
+            self.lake.commit(version, *actions)
+
+    def query(self, capabilities: str = "", file_id_hash: str | None = None, **body: Any) -> list[dict[str, Any]]:
+        query = QueryRequest.parse(Request("POST", body=json.dumps(body).encode()))
+        asked = self._asked(capabilities, file_id_hash)
+        return self._lines(answer_query(self.tables, self.table, query, asked, self.tokens()))
+
+    def changes(self, capabilities: str = "", **parameters: Any) -> list[dict[str, Any]]:
+        request = Request("GET", query={name: str(value) for name, value in parameters.items()})
+        changes = ChangesRequest.parse(request)
+        asked = self._asked(capabilities, None)
+        return self._lines(answer_changes(self.tables, self.table, changes, asked, self.tokens()))
+
+    def metadata(self, capabilities: str = "", version: int | None = None) -> list[dict[str, Any]]:
+        asked = self._asked(capabilities, None)
+        return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, None), asked))
+
+    def tokens(self) -> TableTokens:
+        return TableTokens(SignedTokens([KEY], self.now), "r-1", self.table.id)
+
+    def restart(self) -> None:
+        """As a new process, which knows nothing of the table."""
+        self.tables = replace(self.tables, delta=DeltaTables())
+
+    def pages(self, ask: Ask, *asked: str, between: Callable[[], object] = lambda: None, **body: Any) -> list[Raw]:
+        """All pages of `ask`'s answer: their lines but the last, which tells whether there is a next one."""
+        pages: list[Raw] = []
+        token: dict[str, str] = {}
+        while True:
+            end = ask(*asked, **body, **token)[-1]["endStreamAction"]
+            pages.append(self.raw[:-1])
+            if "nextPageToken" not in end:
+                return pages
+            token = {"pageToken": end["nextPageToken"]}
+            between()
+
+    def _asked(self, capabilities: str, file_id_hash: str | None) -> AnswerOptions:
+        self.observed = Observed()
+        request = Request("POST", headers={"delta-sharing-capabilities": capabilities})
+        return AnswerOptions(Capabilities.parse(request), file_id_hash, self.observed)
+
+    def _lines(self, response: Response) -> list[dict[str, Any]]:
+        self.headers = response.headers
+        self.raw = [line for block in response.body for line in block.splitlines()]
+        return [json.loads(line) for line in self.raw]
+
+    def _head(self, *, Bucket: str, Key: str) -> dict[str, int]:  # noqa: N803
+        if Key not in self.lake.s3.objects:
+            raise ClientError({"Error": {"Code": "404"}}, "HeadObject")
+        return {"ContentLength": len(self.lake.s3.objects[Key][0])}
