@@ -15,6 +15,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import yaml
 
 from cli.serve.routes import ANY, Route, read_routes, read_template
+from core import errors
 from core.api.requests.body import INT32_MAX
 from core.api.requests.capabilities import FILE_ID_HASH_HEADER, FORMATS, HEADER
 from core.api.requests.changes import ChangesRequest
@@ -24,7 +25,6 @@ from core.api.requests.metadata import MetadataRequest
 from core.api.requests.query import MAX_PAGE_FILES, QueryRequest
 from core.api.requests.version import VersionRequest
 from core.api.response import JSON, NDJSON, VERSION_HEADER
-from core.errors import MethodNotAllowedError, NotImplementedYetError, SharingError
 
 PARTS = Path(__file__).with_name("openapi-parts.yaml")
 OUTPUT = Path(__file__).parents[1] / "docs" / "openapi.yaml"
@@ -156,9 +156,9 @@ def _operation(route: Route, parts: Document, codes: dict[int, list[str]]) -> Do
 
 def _statuses(name: str, codes: dict[int, list[str]]) -> list[int]:
     """Statuses of errors that a route can return. A listing of shares always finds its parent."""
-    excluded = {MethodNotAllowedError.status}
+    excluded = {errors.MethodNotAllowedError.status}
     if name != "QueryStatus":
-        excluded.add(NotImplementedYetError.status)
+        excluded.add(errors.NotImplementedYetError.status)
     if name == "ListShares":
         excluded.add(HTTPStatus.NOT_FOUND)
     return [status for status in sorted(codes) if status not in excluded]
@@ -178,9 +178,10 @@ def _success(operation: Operation) -> Document:
 
 def _error_codes(template: Document) -> dict[int, list[str]]:
     """Returns the error codes of the functions and of API Gateway, by status."""
-    codes: dict[int, set[str]] = {SharingError.status: {SharingError.code}}
-    for error in SharingError.__subclasses__():
-        codes.setdefault(error.status, set()).add(error.code)
+    codes: dict[int, set[str]] = {}
+    for error in vars(errors).values():
+        if isinstance(error, type) and issubclass(error, errors.SharingError):
+            codes.setdefault(error.status, set()).add(error.code)
     for response in template["Resources"]["Api"]["Properties"]["GatewayResponses"].values():
         if "StatusCode" in response:
             body = response["ResponseTemplates"]["application/json"]
