@@ -134,11 +134,8 @@ def measured(checkpoint: Path, case: str) -> Figures:
 
 
 def main() -> None:
-    from bench.tables import (
-        CHECKPOINT_VERSION,
-        Shape,
-        write_table,
-    )  # imported here because it loads pyarrow, which a case must not
+    # Imported here because it loads pyarrow, which a case must not hold in memory.
+    from bench.tables import CHECKPOINT_VERSION, Shape, write_table
 
     results = []
     for parsed in (False, True):

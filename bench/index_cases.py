@@ -1,7 +1,7 @@
-"""The cases of `make bench-index`, each in a process of its own: builds of an index, and queries with it or without.
+"""The cases of `make bench-index`: index builds, and queries with and without an index. Each runs in its own process.
 
-A query is measured from the call to the last byte of its answer, as a warm process answers it: each asks for another
-day, range or trip. What the process waits for, which is the emulator at work, is told apart.
+A query is timed from the call to the last byte of its answer, in a warm process. Each query asks for a different day,
+range or trip. The time that requests wait for the emulator is reported separately.
 """
 
 import json
@@ -9,20 +9,18 @@ import os
 import statistics
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import botocore.session
 
-from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE
+from bench.lab.aws import SCHEMA, SHARE
 from bench.lab.fresh import Clock, Figures, peak_mb
+from bench.lab.query import query_function
 from core.settings import Settings
-
-if TYPE_CHECKING:
-    from core.api.response import Response
 
 FILES_VARIABLE = "BENCH_FILES"
 FILES_PER_DAY = 250
@@ -33,10 +31,10 @@ EMULATOR = "ministack"
 
 
 def build(table: str, full: str) -> Figures:
-    """An index by the job, in this process and those that Spark starts. `full`: "full", or "later".
+    """Index a table with the job, in this process and in those that Spark starts. `full`: "full" or "later".
 
-    A full one comes after Spark has started, with its Python workers, and has indexed a table of 100,000 files: that is
-    its start-up, which a job of many tables has once.
+    A full build starts after Spark has started its Python workers and indexed a table of 100,000 files. A job pays for
+    this start-up once, however many tables it indexes.
     """
     from core.catalog.admin import CatalogAdmin
     from core.index.read.store import IndexStore
@@ -51,7 +49,7 @@ def build(table: str, full: str) -> Figures:
     index_table = settings.index_table or ""
     catalog = CatalogAdmin(client, settings.catalog_table)
     shared, warm_up = (
-        tables_to_index(catalog, {f"{SHARE}.{SCHEMA}.{name}"}, every=False)[0] for name in (table, WARM_UP)
+        tables_to_index(catalog, {f"{SHARE}.{SCHEMA}.{name}"}, all_tables=False)[0] for name in (table, WARM_UP)
     )
     indexes = IndexTable(IndexStore(client, index_table), IndexWriter(client, index_table))
     clock, session = Clock(), None
@@ -82,21 +80,21 @@ def build(table: str, full: str) -> Figures:
 
 
 def _emulator_seconds() -> float:
-    """Of CPU, so far: it is a child of the bench, as this process is, and works on the same two cores."""
+    """Return the CPU seconds of the emulator so far. It is a child process of the benchmark, as this process is."""
     return sum(cpu for parent, name, _, cpu in _processes().values() if parent == os.getppid() and name == EMULATOR)
 
 
 @contextmanager
 def _peaks() -> Iterator[dict[str, float]]:
-    """Megabytes at their highest: of this process, of Spark's JVM, and of the largest of its Python workers."""
+    """Track the peak memory of this process, of Spark's JVM, and of its largest Python worker."""
     peaks = {"driver_mb": 0.0, "jvm_mb": 0.0, "worker_mb": 0.0}
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(0.2):
             for name, size in _descendants(os.getpid()):
-                kind = "jvm_mb" if name == "java" else "worker_mb"
-                peaks[kind] = max(peaks[kind], size)
+                figure = "jvm_mb" if name == "java" else "worker_mb"
+                peaks[figure] = max(peaks[figure], size)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -109,7 +107,7 @@ def _peaks() -> Iterator[dict[str, float]]:
 
 
 def _descendants(root: int) -> Iterator[tuple[str, float]]:
-    """Names and resident megabytes."""
+    """Yield the name and the resident megabytes of each descendant process."""
     found = _processes()
     for pid, (_, name, size, _) in found.items():
         ancestor = pid
@@ -120,7 +118,7 @@ def _descendants(root: int) -> Iterator[tuple[str, float]]:
 
 
 def _processes() -> dict[int, tuple[int, str, float, float]]:
-    """Of this machine: parent, name, resident megabytes and seconds of CPU."""
+    """Map each process id of this machine to parent id, name, resident megabytes and CPU seconds."""
     found: dict[int, tuple[int, str, float, float]] = {}
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -135,9 +133,9 @@ def _processes() -> dict[int, tuple[int, str, float, float]]:
 
 
 def queries(table: str, kind: str, number: str) -> Figures:
-    """Some warm queries of a kind. The first one warms up and does not count."""
+    """Time warm queries of one kind. A first query warms up the process and does not count."""
     waits = _Waits()
-    query = _query(waits.session)
+    query = query_function(waits.session)
     bodies = KINDS[kind](int(os.environ[FILES_VARIABLE]))
     _drain(query(table, next(bodies)).body)
     waits.reset()
@@ -157,17 +155,17 @@ def queries(table: str, kind: str, number: str) -> Figures:
 
 
 def cold(table: str, kind: str) -> Figures:
-    """The requests of the first query of a process."""
+    """Time the first query of a process, and count its requests."""
     waits = _Waits()
-    query = _query(waits.session)
+    query = query_function(waits.session)
     clock = Clock()
     _drain(query(table, next(KINDS[kind](int(os.environ[FILES_VARIABLE])))).body)
     return clock.figures() | {f"{service}_requests": float(waits.requests[service]) for service in SERVICES}
 
 
 def listing(table: str, gzipped: str) -> Figures:
-    """All files, signed; by a process that knows the table."""
-    query = _query(botocore.session.Session())
+    """Query all files, with signed URLs, in a process that has the table in its cache."""
+    query = query_function(botocore.session.Session())
     _drain(query(table, {"limitHint": 1}).body)
     clock, emulator = Clock(), _emulator_seconds()
     lines = _drain(query(table, {}).body, gzipped=gzipped == "gzipped")
@@ -175,13 +173,13 @@ def listing(table: str, gzipped: str) -> Figures:
 
 
 def deltalake(table: str, day: str) -> Figures:
-    """Opens the table, and finds the files of a day."""
+    """Open the table with `deltalake` and find the files of one day."""
     from deltalake import DeltaTable
 
-    from bench.log_cases import _options, _Tables
+    from bench.log_cases import Tables, storage_options
     from cli.embedded.setup import DATA_BUCKET
 
-    options, clock = _options(_Tables().open(table)), Clock()
+    options, clock = storage_options(Tables().open(table)), Clock()
     opened = DeltaTable(f"s3://{DATA_BUCKET}/{table}", storage_options=options)
     open_seconds = clock.seconds()
     found = opened.file_uris(partition_filters=[("pickup_date", "=", day)])
@@ -202,7 +200,7 @@ def _points(files: int) -> Iterator[dict[str, object]]:
 
 
 def _ranges(files: int) -> Iterator[dict[str, object]]:
-    """A hundred files' trips."""
+    """Ranges of trips that span a hundred files."""
     for number in count(3):
         first = number * 7919 % (files - 100) * ROWS_PER_FILE
         between = [("greaterThanOrEqual", first), ("lessThan", first + 100 * ROWS_PER_FILE)]
@@ -213,22 +211,22 @@ def _ranges(files: int) -> Iterator[dict[str, object]]:
 KINDS: dict[str, Callable[[int], Iterator[dict[str, object]]]] = {"day": _days, "point": _points, "range": _ranges}
 
 
-def _hint(operator: str, column: str, kind: str, value: str) -> dict[str, object]:
-    return {"jsonPredicateHints": json.dumps(_comparison(operator, column, kind, value))}
+def _hint(operator: str, column: str, value_type: str, value: str) -> dict[str, object]:
+    return {"jsonPredicateHints": json.dumps(_comparison(operator, column, value_type, value))}
 
 
-def _comparison(operator: str, column: str, kind: str, value: str) -> dict[str, object]:
+def _comparison(operator: str, column: str, value_type: str, value: str) -> dict[str, object]:
     return {
         "op": operator,
         "children": [
-            {"op": "column", "name": column, "valueType": kind},
-            {"op": "literal", "value": value, "valueType": kind},
+            {"op": "column", "name": column, "valueType": value_type},
+            {"op": "literal", "value": value, "valueType": value_type},
         ],
     }
 
 
 class _Waits:
-    """How long requests to AWS take, and how many there are. Those that go on at the same time count each."""
+    """Counts requests to AWS and adds up their durations, including those of concurrent requests."""
 
     def __init__(self) -> None:
         self.session = botocore.session.Session()
@@ -250,25 +248,8 @@ class _Waits:
         self.seconds += time.perf_counter() - self._sent.at
 
 
-def _query(session: botocore.session.Session) -> Callable[[str, Mapping[str, object]], "Response"]:
-    from core.api.requests.request import Request
-    from core.sharing.call import Call, Observed
-    from core.sharing.services import Services
-    from handlers.query_table import handle
-
-    services = Services(Settings.from_environment())
-    services._session = session  # noqa: SLF001
-    headers = {"authorization": f"Bearer {os.environ[TOKEN_VARIABLE]}"}
-
-    def query(table: str, body: Mapping[str, object]) -> "Response":
-        path = {"share": SHARE, "schema": SCHEMA, "table": table}
-        return handle(Call(Request("POST", path, {}, headers, json.dumps(body).encode()), services, Observed()))
-
-    return query
-
-
 def _drain(body: Iterable[bytes], *, gzipped: bool = False) -> int:
-    """How many lines there are."""
+    """Read the whole body and return the number of lines."""
     from core.runtime.events import gzip_compressor
 
     compressor = gzip_compressor()

@@ -18,7 +18,7 @@ from bench.tables import COMMITS, DAYS, Shape, commit_name, commit_of
 
 TABLES = {"10k": 10_000, "100k": 100_000, "1M": 1_000_000}
 ROUNDS = {"10k": 5, "100k": 3, "1M": 3}
-KINDS = {
+CHECKPOINT_SHAPES = {
     "100k-in-parts": Shape(parts=4),
     "100k-V2": Shape(sidecars=4),
     "100k-with-parsed-stats": Shape(parsed_stats=True),
@@ -98,7 +98,7 @@ def listings(lab: Lab, table: str) -> Iterator[Result]:
 
 
 def other_checkpoints(lab: Lab) -> Iterator[Result]:
-    for table, shape in KINDS.items():
+    for table, shape in CHECKPOINT_SHAPES.items():
         lab.share_table(table, TABLES["100k"], shape)
         for name, case in (("full listing", "sluice_list"), ("full listing, deltalake", "deltalake_list")):
             seconds = statistics.median(run(lab, case, table)["seconds"] for _ in range(ROUNDS["100k"]))
@@ -108,16 +108,16 @@ def other_checkpoints(lab: Lab) -> Iterator[Result]:
 def requests(lab: Lab, table: str) -> Iterator[Result]:
     """Count the S3 requests that open a table.
 
-    Requests of deltalake are counted by a proxy, which also sees the warm-up table; its share is subtracted.
+    A proxy counts the requests of deltalake. It also sees those of the warm-up table, which are subtracted.
     """
     with counting_proxy(lab.aws.port) as proxy:
         run(lab, "deltalake_open", WARM_UP, AWS_ENDPOINT_URL=proxy.url)
-        warming_up = proxy.requests["s3"] // 2
+        warm_up_requests = proxy.requests["s3"] // 2
         proxy.requests.clear()
         run(lab, "deltalake_open", table, AWS_ENDPOINT_URL=proxy.url)
-        theirs = proxy.requests["s3"] - warming_up
+        deltalake_requests = proxy.requests["s3"] - warm_up_requests
     yield result(f"{table}: S3 requests to open", run(lab, "sluice_open", table)["requests"], "requests")
-    yield result(f"{table}: S3 requests to open, deltalake", theirs, "requests")
+    yield result(f"{table}: S3 requests to open, deltalake", deltalake_requests, "requests")
 
 
 def warm_queries(lab: Lab, table: str) -> Iterator[Result]:

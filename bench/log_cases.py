@@ -7,7 +7,6 @@ statistics, which are converted back to JSON.
 
 import hashlib
 import json
-import os
 import urllib.request
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
@@ -17,8 +16,8 @@ from typing import TYPE_CHECKING
 import botocore.session
 import orjson
 
-from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE
 from bench.lab.fresh import Clock, Figures
+from bench.lab.query import query_function
 from cli.embedded.setup import DATA_BUCKET
 from core.api.json import dump_line
 from core.delta.tables import DeltaTables
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from arro3.core import Array, RecordBatch, Table
     from deltalake import DeltaTable
 
-    from core.api.response import Response
     from core.delta.log.batch import FileBatch
 
 WARM_UP = "warm-up"
@@ -40,7 +38,7 @@ BATCH_ROWS = 8192
 EXPIRES_AT = 1_735_689_600_000
 
 
-class _Tables:
+class Tables:
     """Opens tables as a function does and counts the requests to S3, including retries."""
 
     def __init__(self) -> None:
@@ -59,8 +57,8 @@ class _Tables:
 
 
 def download(table: str) -> Figures:
-    """Download the files of the log: the share of the emulator in every other case."""
-    tables = _Tables()
+    """Download the files of the log, which shows the share of the emulator in the other cases."""
+    tables = Tables()
 
     def run(name: str) -> Figures:
         storage = tables.open(name)
@@ -73,7 +71,7 @@ def download(table: str) -> Figures:
 
 
 def sluice_open(table: str) -> Figures:
-    tables = _Tables()
+    tables = Tables()
 
     def run(name: str) -> Figures:
         storage, clock = tables.open(name), Clock()
@@ -84,7 +82,7 @@ def sluice_open(table: str) -> Figures:
 
 
 def sluice_list(table: str) -> Figures:
-    tables = _Tables()
+    tables = Tables()
 
     def run(name: str) -> Figures:
         storage, clock = tables.open(name), Clock()
@@ -97,7 +95,7 @@ def sluice_list(table: str) -> Figures:
 
 def sluice_query(table: str) -> Figures:
     """A full query without HTTP: authentication, catalog, log, signed URLs, lines."""
-    query = _query()
+    query = query_function()
 
     def run(name: str) -> Figures:
         clock = Clock()
@@ -108,7 +106,7 @@ def sluice_query(table: str) -> Figures:
 
 def sluice_warm(table: str, body: str, upload_url: str, commit: str) -> Figures:
     """Query a table that is not cached, then query it again after one more commit."""
-    query = _query()
+    query = query_function()
     query(WARM_UP, json.loads(body))
 
     def seconds() -> float:
@@ -122,10 +120,10 @@ def sluice_warm(table: str, body: str, upload_url: str, commit: str) -> Figures:
 
 
 def deltalake_open(table: str) -> Figures:
-    tables = _Tables()
+    tables = Tables()
 
     def run(name: str) -> Figures:
-        options, clock = _options(tables.open(name)), Clock()
+        options, clock = storage_options(tables.open(name)), Clock()
         _delta_table(name, options)
         return clock.figures()
 
@@ -149,23 +147,7 @@ def _after_warm_up(case: Callable[[str], Figures], table: str) -> Figures:
     return case(table)
 
 
-def _query() -> Callable[[str, Mapping[str, object]], "Response"]:
-    from core.api.requests.request import Request
-    from core.sharing.call import Call, Observed
-    from core.sharing.services import Services
-    from handlers.query_table import handle
-
-    services = Services(Settings.from_environment())
-    headers = {"authorization": f"Bearer {os.environ[TOKEN_VARIABLE]}"}
-
-    def query(table: str, body: Mapping[str, object]) -> "Response":
-        path = {"share": SHARE, "schema": SCHEMA, "table": table}
-        return handle(Call(Request("POST", path, {}, headers, json.dumps(body).encode()), services, Observed()))
-
-    return query
-
-
-def _options(storage: StorageSession) -> dict[str, str]:
+def storage_options(storage: StorageSession) -> dict[str, str]:
     credentials = storage.credentials
     return {
         "AWS_ACCESS_KEY_ID": credentials.access_key_id,
@@ -184,10 +166,10 @@ def _delta_table(table: str, options: dict[str, str]) -> "DeltaTable":
 
 
 def _deltalake_listing(table: str, lines: Callable[["Table"], Iterator[bytes]]) -> Figures:
-    tables = _Tables()
+    tables = Tables()
 
     def run(name: str) -> Figures:
-        options, clock = _options(tables.open(name)), Clock()
+        options, clock = storage_options(tables.open(name)), Clock()
         return _written(lines(_delta_table(name, options).get_add_actions()), clock)
 
     return _after_warm_up(run, table)
@@ -197,10 +179,10 @@ def _by_values(actions: "Table") -> Iterator[bytes]:
     """The straightforward way: build the statistics of each file from the Python values of its row."""
     names = ("path", "partition", "size_bytes", "num_records", "min", "max", "null_count")
     for batch in _batches(actions):
-        for path, partition, size, rows, least, most, nulls in zip(
+        for path, partition, size, rows, minimum, maximum, nulls in zip(
             *(batch[name].to_pylist() for name in names), strict=True
         ):
-            stats = {"numRecords": rows, "minValues": least, "maxValues": most, "nullCount": nulls}
+            stats = {"numRecords": rows, "minValues": minimum, "maxValues": maximum, "nullCount": nulls}
             yield _line(path, {name: str(value) for name, value in partition.items()}, size, _dumped(stats))
 
 
@@ -271,6 +253,7 @@ def _id(path: str) -> str:
 
 
 def _written(lines: Iterable[bytes], clock: Clock) -> Figures:
+    """Consume the lines, and return the times of the first and the last byte."""
     first = None
     size = 0
     for line in lines:

@@ -1,7 +1,8 @@
-"""Counts the chunks that a query reads for each packing order: the reason `core/index/write/order.py` uses a curve.
+"""Counts the chunks that a query reads, for each packing order: the reason `core/index/write/order.py` uses a curve.
 
-Two tables of 100,000 files. One was clustered by two columns, as OPTIMIZE ZORDER BY does: a file has a small part of
-the values of each. In the other, as in most, a number rises with the time.
+There are two tables of 100,000 files. One is clustered by two columns, as OPTIMIZE ZORDER BY does: each file holds a
+small part of the values of either column. In the other, as in most tables, two columns rise together, such as a number
+and a time.
 """
 
 import json
@@ -17,18 +18,18 @@ from core.pruning.schema import Field
 
 FILES, FILES_PER_CHUNK, VALUES = 100_000, 2000, 10_000
 NAMES = ("first", "second")
-Bounds = Sequence[tuple[int, int]]
-"""Of a file, the least value of each column; the greatest is a little more."""
+Minima = Sequence[tuple[int, int]]
+"""The minimum of each column, per file. The maximum is slightly larger."""
 
 
 def results() -> Iterator[Result]:
-    chance = random.Random(5)
-    clustered = [(chance.randrange(VALUES), chance.randrange(VALUES)) for _ in range(FILES)]
-    rising = [(value, value + chance.randrange(10)) for value in (chance.randrange(VALUES) for _ in range(FILES))]
+    rng = random.Random(5)
+    clustered = [(rng.randrange(VALUES), rng.randrange(VALUES)) for _ in range(FILES)]
+    rising = [(value, value + rng.randrange(10)) for value in (rng.randrange(VALUES) for _ in range(FILES))]
     for table, files in (("clustered by two columns", clustered), ("two columns rise together", rising)):
         for order, keys in ORDERS.items():
-            places = sorted(range(FILES), key=keys(files).__getitem__)
-            read = [_chunks_read([files[place][column] for place in places]) for column in range(2)]
+            in_order = sorted(range(FILES), key=keys(files).__getitem__)
+            read = [_chunks_read([files[number][column] for number in in_order]) for column in range(2)]
             for name, chunks in zip(NAMES, read, strict=True):
                 yield Result(f"{table}: {order}, a value of the {name}", round(chunks, 1), f"of {_chunks()} chunks")
 
@@ -38,19 +39,19 @@ def _chunks() -> int:
 
 
 def _chunks_read(lows: Sequence[int], width: int = VALUES // 100) -> float:
-    """On average, for a value that is asked for."""
+    """Return the average number of chunks that a query for one value reads."""
     chunks = [lows[begin : begin + FILES_PER_CHUNK] for begin in range(0, FILES, FILES_PER_CHUNK)]
     bounds = [(min(chunk), max(chunk) + width) for chunk in chunks]
-    asked = range(0, VALUES, 97)
-    return sum(low <= value <= high for value in asked for low, high in bounds) / len(asked)
+    values = range(0, VALUES, 97)
+    return sum(low <= value <= high for value in values for low, high in bounds) / len(values)
 
 
-def _ours(files: Bounds) -> list[tuple[object, ...]]:
+def _index_order(files: Minima) -> list[tuple[object, ...]]:
     columns = FileColumns([{}] * FILES, [_stats(file) for file in files])
     return Order.of(_fields(), columns).keys(columns)
 
 
-def _z_order(files: Bounds) -> list[int]:
+def _z_order(files: Minima) -> list[int]:
     def spread(value: int) -> int:
         return sum((value * CELLS // VALUES >> bit & 1) << 2 * bit for bit in range(CELLS.bit_length()))
 
@@ -70,8 +71,8 @@ def _fields() -> list[Field]:
     return indexed_fields(Metadata("m", json.dumps({"type": "struct", "fields": columns}), ()))
 
 
-ORDERS: dict[str, Callable[[Bounds], Sequence[object]]] = {
+ORDERS: dict[str, Callable[[Minima], Sequence[object]]] = {
     "sorted by the first": lambda files: [first for first, _ in files],
     "Z-order": _z_order,
-    "as an index packs them": _ours,
+    "as an index packs them": _index_order,
 }

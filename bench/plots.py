@@ -1,7 +1,7 @@
-"""Draws docs/benchmarks/*.svg from `bench/results/index.json`: one line per way to answer, both axes logarithmic.
+"""Draws docs/benchmarks/*.svg from `bench/results/index.json`: one line per implementation, both axes logarithmic.
 
-`python -m bench.plots` redraws them without measuring. The drawings carry their own background and follow the
-reader's light or dark colour scheme.
+`python -m bench.plots` redraws them without measuring. The drawings have their own background and follow the reader's
+light or dark colour scheme.
 """
 
 import json
@@ -81,14 +81,14 @@ def plots() -> list[Plot]:
         of("index", "Sluice, index", "full listing", 1000),
         of("log", "Sluice, log", "full listing, the log", 1000),
     )
-    drawn.append(Plot("index-full-listing", "All files, signed and gzipped: warm query", listing))
+    drawn.append(Plot("index-full-listing", "All files, with signed URLs: warm query", listing))
     job = (of("index", "Spark job", "job, seconds", 1000),)
     drawn.append(Plot("index-job", "Full build of an index on two cores", job))
     return drawn
 
 
 def svg(plot: Plot) -> str:
-    """A line chart with the series labelled at their last point."""
+    """Return a line chart with a label at the last point of each series."""
     shown = [series for series in plot.series if series.points]
     values = [value for series in shown for value in series.points.values()]
     tables = [table for table in TABLES if any(table in series.points for series in shown)]
@@ -125,10 +125,10 @@ def svg(plot: Plot) -> str:
 
 
 def _labels(shown: list[Series], x: Callable[[str], float], y: Callable[[float], float]) -> list[str]:
-    """Name and last value of each series beside its last point, moved apart where two would overlap."""
+    """Return the name and last value of each series, beside its last point, moved apart if two would overlap."""
     labels: list[str] = []
     previous = -math.inf
-    for series in sorted(shown, key=lambda one: y(list(one.points.values())[-1])):
+    for series in sorted(shown, key=lambda series: y(list(series.points.values())[-1])):
         table, value = list(series.points.items())[-1]
         down = max(y(value) + 5, previous + 18)
         previous = down

@@ -84,7 +84,7 @@ class HeldColumns:
 
 def make_file(number: int) -> File:
     picked_up = datetime(2024, 1, 1, tzinfo=UTC) + timedelta(minutes=5 * number)
-    least = {
+    minimum = {
         "id": number * 1000,
         "city": f"city {number % 300:03}",
         "fare": number % 40 + 2.5,
@@ -93,17 +93,17 @@ def make_file(number: int) -> File:
         "passengers": number % 5,
         "paid": False,
     }
-    most = least | {
-        "id": least["id"] + 999,
+    maximum = minimum | {
+        "id": minimum["id"] + 999,
         "city": f"city {number % 300 + 3:03}",
-        "fare": least["fare"] + 60,
-        "tip": least["tip"] + 5,
+        "fare": minimum["fare"] + 60,
+        "tip": minimum["tip"] + 5,
         "picked_up": f"{picked_up + timedelta(minutes=5):%Y-%m-%dT%H:%M:%S}.000Z",
-        "passengers": least["passengers"] + number % 2,
+        "passengers": minimum["passengers"] + number % 2,
         "paid": number % 3 > 0,
     }
-    nulls = {name: number % 10 if name == "tip" else 0 for name in least}
-    stats = {"numRecords": 1000, "minValues": least, "maxValues": most, "nullCount": nulls}
+    nulls = {name: number % 10 if name == "tip" else 0 for name in minimum}
+    stats = {"numRecords": 1000, "minValues": minimum, "maxValues": maximum, "nullCount": nulls}
     return File({"day": f"{picked_up:%Y-%m-%d}"}, json.dumps(stats))
 
 
@@ -145,13 +145,13 @@ def measure(comparisons: int, files: Sequence[File], held: HeldColumns) -> list[
     ]
     by_column, one_by_one, from_the_log = (statistics.median(rates) for rates in zip(*rounds, strict=True))
     ratio = statistics.median(at_once / single for at_once, single, _ in rounds)
-    rate, of = by_column * comparisons, f"{comparisons} comparison{'s' if comparisons > 1 else ''}"
+    rate, label = by_column * comparisons, f"{comparisons} comparison{'s' if comparisons > 1 else ''}"
     return [
-        Result(f"{of}, by column", round(by_column), "files/s"),
-        Result(f"{of}, by column", round(rate), "file·comparisons/s", TARGET_RATE, rate >= TARGET_RATE),
-        Result(f"{of}, one by one", round(one_by_one), "files/s"),
-        Result(f"{of}, by column / one by one", round(ratio, 1), "x", TARGET_RATIO, ratio >= TARGET_RATIO),
-        Result(f"{of}, by column, statistics parsed", round(from_the_log), "files/s"),
+        Result(f"{label}, by column", round(by_column), "files/s"),
+        Result(f"{label}, by column", round(rate), "file·comparisons/s", TARGET_RATE, rate >= TARGET_RATE),
+        Result(f"{label}, one by one", round(one_by_one), "files/s"),
+        Result(f"{label}, by column / one by one", round(ratio, 1), "x", TARGET_RATIO, ratio >= TARGET_RATIO),
+        Result(f"{label}, by column, statistics parsed", round(from_the_log), "files/s"),
     ]
 
 

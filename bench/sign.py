@@ -70,12 +70,12 @@ def main() -> None:
     sign_with_botocore()
     sign_with_sluice()
     rounds = [(urls_per_second(sign_with_sluice), urls_per_second(sign_with_botocore)) for _ in range(ROUNDS)]
-    ratio = statistics.median(ours / theirs for ours, theirs in rounds)
+    ratio = statistics.median(sluice_rate / botocore_rate for sluice_rate, botocore_rate in rounds)
     write(
         "sign",
         [
-            Result("sluice", round(statistics.median(ours for ours, _ in rounds)), "URLs/s"),
-            Result("botocore", round(statistics.median(theirs for _, theirs in rounds)), "URLs/s"),
+            Result("sluice", round(statistics.median(sluice_rate for sluice_rate, _ in rounds)), "URLs/s"),
+            Result("botocore", round(statistics.median(botocore_rate for _, botocore_rate in rounds)), "URLs/s"),
             Result("ratio", round(ratio, 1), "x", TARGET_RATIO, ratio >= TARGET_RATIO),
         ],
     )

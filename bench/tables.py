@@ -38,8 +38,8 @@ COLUMNS = {
 TABLE_SCHEMA = {
     "type": "struct",
     "fields": [
-        {"name": name, "type": kind, "nullable": True, "metadata": {}}
-        for name, kind in [("pickup_date", "date"), *((name, kind) for name, (kind, _) in COLUMNS.items())]
+        {"name": name, "type": data_type, "nullable": True, "metadata": {}}
+        for name, data_type in [("pickup_date", "date"), *((name, types[0]) for name, types in COLUMNS.items())]
     ],
 }
 METADATA = {
@@ -72,7 +72,7 @@ METADATA_TYPE = pa.struct(
 )
 REMOVE_TYPE = pa.struct({"path": pa.string(), "deletionTimestamp": pa.int64(), "dataChange": pa.bool_()})
 SIDECAR_TYPE = pa.struct({"path": pa.string(), "sizeInBytes": pa.int64(), "modificationTime": pa.int64()})
-VALUES_TYPE = pa.struct({name: kind for name, (_, kind) in COLUMNS.items()})
+VALUES_TYPE = pa.struct({name: arrow_type for name, (_, arrow_type) in COLUMNS.items()})
 NO_NULLS = json.dumps(dict.fromkeys(COLUMNS, 0), separators=(",", ":"))
 STATS_SCHEMA = pa.schema(
     {
@@ -89,7 +89,7 @@ class Shape:
     """The layout of a checkpoint: one file, several `parts`, or (V2) `sidecars`; with or without parsed stats.
 
     By default, files are assigned to the days of one year in turn. With `files_per_day`, each day has that many files,
-    there are as many days as needed, and the checkpoint lists its files in no order.
+    there are as many days as needed, and the checkpoint lists its files in shuffled order.
     """
 
     parts: int = 1

@@ -9,12 +9,12 @@ from cli.common.options import Json, account_of
 from cli.common.output import Output
 from core.catalog import names
 
-Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="The recipient's name.")]
-Shares = Annotated[list[str], typer.Argument(metavar="SHARE...", help="The names of one or more shares.")]
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.")]
+Shares = Annotated[list[str], typer.Argument(metavar="SHARE", help="Names of one or more shares.")]
 
 
 def grant(context: typer.Context, name: Name, shares: Shares, as_json: Json = False) -> None:
-    """Let a recipient read shares.
+    """Let a recipient read one or more shares.
 
     Example: sluice grant acme sales marketing
     """
@@ -26,7 +26,7 @@ def grant(context: typer.Context, name: Name, shares: Shares, as_json: Json = Fa
 
 
 def revoke(context: typer.Context, name: Name, shares: Shares, as_json: Json = False) -> None:
-    """Revoke shares from a recipient within seconds. Its tokens stay valid.
+    """Stop a recipient from reading one or more shares, within seconds. Its tokens stay valid.
 
     Example: sluice revoke acme marketing
     """
@@ -34,13 +34,16 @@ def revoke(context: typer.Context, name: Name, shares: Shares, as_json: Json = F
     held = {names.key(granted.share) for granted in admin.recipient(name).grants}
     for share in shares:
         if names.key(share) not in held:
-            raise CommandError(f"The recipient '{name}' has no grant on the share '{share}'.")
+            raise CommandError(
+                f"The recipient '{name}' has no grant on the share '{share}'. "
+                f"`sluice recipient show {name}` lists its shares."
+            )
     outcomes = [admin.revoke(name, share).outcome for share in shares]
     _report(Output(as_json=as_json), name, "revoked", dict(zip(shares, outcomes, strict=True)))
 
 
-def _report(output: Output, recipient: str, done: str, outcomes: dict[str, str]) -> None:
-    words = {share: "unchanged" if outcome == "unchanged" else done for share, outcome in outcomes.items()}
-    sentence = "\n".join(f"Share '{share}' for '{recipient}': {word}." for share, word in words.items())
-    shares = [{"share": share, "outcome": word} for share, word in words.items()]
-    output.done(sentence, {"recipient": recipient, "shares": shares})
+def _report(output: Output, recipient: str, changed: str, outcomes: dict[str, str]) -> None:
+    reported = {share: "unchanged" if outcome == "unchanged" else changed for share, outcome in outcomes.items()}
+    lines = "\n".join(f"Share '{share}' for '{recipient}': {outcome}." for share, outcome in reported.items())
+    shares = [{"share": share, "outcome": outcome} for share, outcome in reported.items()]
+    output.done(lines, {"recipient": recipient, "shares": shares})

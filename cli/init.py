@@ -13,12 +13,16 @@ def init(
     rotate_keys: Annotated[
         bool,
         typer.Option(
-            "--rotate-keys", help="Create a new signing key for page tokens. Tokens of the previous key stay valid."
+            "--rotate-keys",
+            help="Create a new key that signs page tokens. Tokens signed with the previous key stay valid.",
         ),
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Create the DynamoDB table of the catalog if it does not exist."""
+    """Create the catalog, a DynamoDB table. Does nothing if it exists.
+
+    Example: sluice --region eu-west-1 init
+    """
     account = account_of(context)
     admin = account.admin()
     admin.create_catalog()

@@ -22,27 +22,28 @@ from cli.doctor import command as doctor
 from cli.explain import command as explain
 from cli.index import command as index
 from cli.serve import command as serve
-from core.catalog.errors import CatalogError
+from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.settings import InvalidSettingError
 
-ADMIN = "The catalog"
-ACCOUNT = "The AWS account"
+CATALOG_PANEL = "The catalog"
+TABLES_PANEL = "Shared tables"
+ACCOUNT_PANEL = "The AWS account"
 
 app = typer.Typer(name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 app.command()(serve.serve)
 app.command()(demo.demo)
-app.command(rich_help_panel=ADMIN)(init.init)
-app.command(rich_help_panel=ADMIN)(apply.apply)
-app.add_typer(share.app, name="share", rich_help_panel=ADMIN)
-app.add_typer(schema.app, name="schema", rich_help_panel=ADMIN)
-app.add_typer(table.app, name="table", rich_help_panel=ADMIN)
-app.add_typer(recipient.app, name="recipient", rich_help_panel=ADMIN)
-app.command(rich_help_panel=ADMIN)(grant.grant)
-app.command(rich_help_panel=ADMIN)(grant.revoke)
-app.add_typer(token.app, name="token", rich_help_panel=ADMIN)
-app.command(rich_help_panel=ADMIN)(doctor.doctor)
-app.command(rich_help_panel=ADMIN)(explain.explain)
-app.add_typer(index.app, name="index", rich_help_panel=ADMIN)
+app.command(rich_help_panel=CATALOG_PANEL)(init.init)
+app.command(rich_help_panel=CATALOG_PANEL)(apply.apply)
+app.add_typer(share.app, name="share", rich_help_panel=CATALOG_PANEL)
+app.add_typer(schema.app, name="schema", rich_help_panel=CATALOG_PANEL)
+app.add_typer(table.app, name="table", rich_help_panel=CATALOG_PANEL)
+app.add_typer(recipient.app, name="recipient", rich_help_panel=CATALOG_PANEL)
+app.command(rich_help_panel=CATALOG_PANEL)(grant.grant)
+app.command(rich_help_panel=CATALOG_PANEL)(grant.revoke)
+app.add_typer(token.app, name="token", rich_help_panel=CATALOG_PANEL)
+app.command(rich_help_panel=TABLES_PANEL)(doctor.doctor)
+app.command(rich_help_panel=TABLES_PANEL)(explain.explain)
+app.add_typer(index.app, name="index", rich_help_panel=TABLES_PANEL)
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,41 +60,44 @@ def sluice(
         typer.Option(
             "--catalog",
             help="DynamoDB table of the catalog. Default: SLUICE_CATALOG_TABLE, then sluice-catalog.",
-            rich_help_panel=ACCOUNT,
+            rich_help_panel=ACCOUNT_PANEL,
         ),
     ] = None,
     region: Annotated[
-        str | None, typer.Option(help="AWS region. Default: AWS_REGION.", rich_help_panel=ACCOUNT)
+        str | None,
+        typer.Option(help="AWS region. Default: AWS_REGION, then your profile's.", rich_help_panel=ACCOUNT_PANEL),
     ] = None,
     endpoint_url: Annotated[
         str | None,
-        typer.Option(help="Custom AWS endpoint. Default: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT),
+        typer.Option(help="Custom AWS endpoint. Default: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT_PANEL),
     ] = None,
     aws_profile: Annotated[
         str | None,
-        typer.Option(help="Profile of your AWS configuration. Default: AWS_PROFILE.", rich_help_panel=ACCOUNT),
+        typer.Option(help="Profile of your AWS configuration. Default: AWS_PROFILE.", rich_help_panel=ACCOUNT_PANEL),
     ] = None,
     index_table: Annotated[
         str | None,
         typer.Option(
             "--index",
             help="DynamoDB table of the indexes. Default: SLUICE_INDEX_TABLE, then none.",
-            rich_help_panel=ACCOUNT,
+            rich_help_panel=ACCOUNT_PANEL,
         ),
     ] = None,
     _version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Share Delta tables from S3, serverless.
+    """Share Delta tables in S3 with the Delta Sharing protocol.
 
-    Catalog commands use the AWS account of the environment, like any AWS tool. To use the embedded AWS of a running
-    `sluice serve`, see its option `--admin-env-out`.
+    New here? `sluice demo` shows a share from both sides in a minute, without an AWS account.
 
-    With `--json`, a command prints one JSON document to stdout, or `{"error": "…"}` if it fails. In `explain`, `--json`
-    is a hint; use `--output json` there.
+    Commands use your AWS credentials and region, like the AWS CLI. To use the embedded AWS of a running `sluice serve`
+    instead, see its option `--admin-env-out`.
 
-    Exit codes: 0 success, 1 failure, 2 wrong usage.
+    With `--json`, a command prints one JSON document to stdout, or `{"error": "…"}` if it fails. Exception: in
+    `sluice explain`, `--json` is a hint, and `--output json` prints the document.
+
+    Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
     """
     context.obj = account.Account(catalog_table, region, endpoint_url, aws_profile, index_table)
 
@@ -107,8 +111,10 @@ def run(arguments: Sequence[str]) -> int:
         return end.code if isinstance(end.code, int) else 0
     except CommandError as error:
         output.fail(error.message, error.details)
+    except EntryNotFoundError as error:
+        output.fail(f"{_sentence(error.message)} Check the name, the catalog (--catalog) and the region (--region).")
     except CatalogError as error:
-        output.fail(error.message)
+        output.fail(_sentence(error.message))
     except (BotoCoreError, ClientError) as error:
         output.fail(account.explain(error))
     except InvalidSettingError as error:
@@ -118,8 +124,13 @@ def run(arguments: Sequence[str]) -> int:
     return 1
 
 
+def _sentence(message: str) -> str:
+    """Turns a catalog error, such as `share 'x' does not exist`, into a sentence."""
+    return f"{message[:1].upper()}{message[1:]}."
+
+
 def _wants_json(arguments: Sequence[str]) -> bool:
-    if _command(arguments) == "explain":  # there, `--json` is a hint
+    if _command(arguments) == "explain":  # its `--json` is a hint
         return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
     return "--json" in arguments
 
@@ -130,7 +141,7 @@ def _command(arguments: Sequence[str]) -> str | None:
         if not argument.startswith("-"):
             return argument
         if "=" not in argument:
-            next(rest, None)  # skip its value: global options without one (--help, --version) exit immediately
+            next(rest, None)  # skips its value; the global options without a value, such as --help, exit immediately
     return None
 
 

@@ -8,14 +8,17 @@ from cli.common.documents import recipient_document
 from cli.common.options import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace
 from cli.common.output import Output
 
-app = typer.Typer(no_args_is_help=True, help="Recipients, who read shares with their own tokens.")
+app = typer.Typer(no_args_is_help=True, help="Manage recipients: who can read shares, each with their own tokens.")
 
-Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="The recipient's name.")]
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.")]
 
 
 @app.command("list")
 def list_recipients(context: typer.Context, as_json: Json = False) -> None:
-    """List all recipients with the shares they may read."""
+    """List all recipients and the shares that they may read.
+
+    Example: sluice recipient list
+    """
     recipients = account_of(context).admin().recipients()
     columns = {"name": "NAME", "shares": "SHARES", "comment": "COMMENT"}
     Output(as_json=as_json).records([recipient_document(recipient) for recipient in recipients], columns)
@@ -23,7 +26,10 @@ def list_recipients(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command("show")
 def show_recipient(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Show a recipient, its shares and its tokens (never their secrets)."""
+    """Show a recipient with its shares and token ids. Secrets are never shown.
+
+    Example: sluice recipient show acme
+    """
     document = recipient_document(account_of(context).admin().recipient(name))
     output = Output(as_json=as_json)
     if not as_json:
@@ -35,7 +41,7 @@ def show_recipient(context: typer.Context, name: Name, as_json: Json = False) ->
 def add_recipient(
     context: typer.Context,
     name: Name,
-    comment: Annotated[str | None, typer.Option(help="A description of the recipient.")] = None,
+    comment: Annotated[str | None, typer.Option(help="Description of the recipient.")] = None,
     replace: Replace = False,
     as_json: Json = False,
 ) -> None:
@@ -53,7 +59,10 @@ def add_recipient(
 
 @app.command("remove")
 def remove_recipient(context: typer.Context, name: Name, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a recipient with its grants. All its tokens stop working."""
+    """Remove a recipient and its grants. All its tokens stop working.
+
+    Example: sluice recipient remove acme
+    """
     admin = account_of(context).admin()
     recipient = admin.recipient(name)
     confirm(f"Remove the recipient '{recipient.name}' and its {len(recipient.tokens)} tokens?", yes=yes)

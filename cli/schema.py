@@ -10,16 +10,21 @@ from cli.common.options import Json, Yes, account_of, confirm, schema_name
 from cli.common.output import Output
 from core.catalog import names
 
-app = typer.Typer(no_args_is_help=True, help="Schemas, which group the tables of a share.")
+app = typer.Typer(no_args_is_help=True, help="Manage schemas, which group the tables of a share.")
 
-Name = Annotated[str, typer.Argument(metavar="SHARE.SCHEMA", help="The schema, qualified by its share.")]
+Name = Annotated[str, typer.Argument(metavar="SHARE.SCHEMA", help="Name of the schema, with its share.")]
 
 
 @app.command("list")
 def list_schemas(
-    context: typer.Context, share: Annotated[str, typer.Argument(metavar="SHARE")], as_json: Json = False
+    context: typer.Context,
+    share: Annotated[str, typer.Argument(metavar="SHARE", help="Name of the share.")],
+    as_json: Json = False,
 ) -> None:
-    """List the schemas of a share."""
+    """List the schemas of a share.
+
+    Example: sluice schema list sales
+    """
     schemas = account_of(context).admin().schemas(share)
     columns = {"share": "SHARE", "name": "NAME"}
     Output(as_json=as_json).records([schema_document(schema) for schema in schemas], columns)
@@ -27,7 +32,10 @@ def list_schemas(
 
 @app.command("show")
 def show_schema(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Show a schema and the names of its tables."""
+    """Show a schema and the names of its tables.
+
+    Example: sluice schema show sales.retail
+    """
     share, schema = schema_name(name)
     admin = account_of(context).admin()
     tables = [table.name for table in admin.tables(share, schema)]
@@ -52,11 +60,14 @@ def add_schema(context: typer.Context, name: Name, as_json: Json = False) -> Non
 def remove_schema(
     context: typer.Context,
     name: Name,
-    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove its tables.")] = False,
+    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove its tables from the catalog.")] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remove a schema. The files of its tables stay."""
+    """Remove a schema from its share. The files of its tables in S3 are kept.
+
+    Example: sluice schema remove sales.retail --cascade
+    """
     share, schema = schema_name(name)
     admin = account_of(context).admin()
     count = len(admin.tables(share, schema))

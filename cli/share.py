@@ -9,14 +9,17 @@ from cli.common.errors import CommandError
 from cli.common.options import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace
 from cli.common.output import Output
 
-app = typer.Typer(no_args_is_help=True, help="Shares, which are granted to recipients.")
+app = typer.Typer(no_args_is_help=True, help="Manage shares: groups of tables that you grant to recipients.")
 
-Name = Annotated[str, typer.Argument(metavar="SHARE", help="The share's name.")]
+Name = Annotated[str, typer.Argument(metavar="SHARE", help="Name of the share.")]
 
 
 @app.command("list")
 def list_shares(context: typer.Context, as_json: Json = False) -> None:
-    """List all shares."""
+    """List all shares.
+
+    Example: sluice share list
+    """
     shares = account_of(context).admin().shares()
     columns = {"name": "NAME", "displayName": "DISPLAY NAME", "comment": "COMMENT"}
     Output(as_json=as_json).records([share_document(share) for share in shares], columns)
@@ -24,24 +27,29 @@ def list_shares(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command("show")
 def show_share(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Show a share and the names of its schemas and tables."""
+    """Show a share and the names of its schemas and tables.
+
+    Example: sluice share show sales
+    """
     admin = account_of(context).admin()
     share = admin.share(name)
-    below = {
+    contents = {
         "schemas": [schema.name for schema in admin.schemas(name)],
         "tables": [f"{table.schema}.{table.name}" for table in admin.tables(name)],
     }
-    Output(as_json=as_json).record({**share_document(share), **below})
+    Output(as_json=as_json).record({**share_document(share), **contents})
 
 
 @app.command("add")
 def add_share(
     context: typer.Context,
     name: Name,
-    display_name: Annotated[str | None, typer.Option(help="A human-readable name.")] = None,
-    comment: Annotated[str | None, typer.Option(help="A description of the share.")] = None,
-    properties: Annotated[list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Repeatable.")] = None,
-    share_id: Annotated[str | None, typer.Option("--id", help="The share's id. Default: a new UUID.")] = None,
+    display_name: Annotated[str | None, typer.Option(help="Human-readable name.")] = None,
+    comment: Annotated[str | None, typer.Option(help="Description of the share.")] = None,
+    properties: Annotated[
+        list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Property of the share. Repeatable.")
+    ] = None,
+    share_id: Annotated[str | None, typer.Option("--id", help="Id of the share. Default: a new UUID.")] = None,
     replace: Replace = False,
     as_json: Json = False,
 ) -> None:
@@ -66,11 +74,16 @@ def add_share(
 def remove_share(
     context: typer.Context,
     name: Name,
-    cascade: Annotated[bool, typer.Option("--cascade", help="Also remove its schemas and tables.")] = False,
+    cascade: Annotated[
+        bool, typer.Option("--cascade", help="Also remove its schemas and tables from the catalog.")
+    ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Remove a share and its grants. The files of its tables stay."""
+    """Remove a share and its grants. The files of its tables in S3 are kept.
+
+    Example: sluice share remove sales --cascade
+    """
     admin = account_of(context).admin()
     share = admin.share(name)
     count = len(admin.schemas(name))

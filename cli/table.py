@@ -12,21 +12,24 @@ from cli.doctor.command import require_passed
 from core.catalog.model import URL_ACCESS, Table
 from core.storage.location import InvalidLocationError, S3Location
 
-app = typer.Typer(no_args_is_help=True, help="Shared Delta tables in S3.")
+app = typer.Typer(no_args_is_help=True, help="Manage the Delta tables of a share.")
 
 Name = Annotated[
-    str, typer.Argument(metavar="SHARE.SCHEMA.TABLE", help="The table, qualified by its share and schema.")
+    str, typer.Argument(metavar="SHARE.SCHEMA.TABLE", help="Name of the table, with its share and schema.")
 ]
 
 
 @app.command("list")
 def list_tables(
     context: typer.Context,
-    share: Annotated[str, typer.Argument(metavar="SHARE")],
-    schema: Annotated[str | None, typer.Option(help="Only the tables of this schema.")] = None,
+    share: Annotated[str, typer.Argument(metavar="SHARE", help="Name of the share.")],
+    schema: Annotated[str | None, typer.Option(help="List only the tables of this schema.")] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tables of a share."""
+    """List the tables of a share.
+
+    Example: sluice table list sales --schema retail
+    """
     tables = account_of(context).admin().tables(share, schema)
     columns = {"share": "SHARE", "schema": "SCHEMA", "name": "NAME", "location": "LOCATION"}
     Output(as_json=as_json).records([table_document(table) for table in tables], columns)
@@ -34,7 +37,10 @@ def list_tables(
 
 @app.command("show")
 def show_table(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Show a table."""
+    """Show the catalog entry of a table.
+
+    Example: sluice table show sales.retail.orders
+    """
     table = account_of(context).admin().table(*table_name(name))
     Output(as_json=as_json).record(table_document(table))
 
@@ -43,36 +49,40 @@ def show_table(context: typer.Context, name: Name, as_json: Json = False) -> Non
 def add_table(
     context: typer.Context,
     name: Name,
-    location: Annotated[str, typer.Option(help="The folder that holds _delta_log: s3://bucket/path.")],
-    table_id: Annotated[str | None, typer.Option("--id", help="The table's id. Default: a new UUID.")] = None,
+    location: Annotated[str, typer.Option(help="S3 folder that contains _delta_log: s3://bucket/path.")],
+    table_id: Annotated[str | None, typer.Option("--id", help="Id of the table. Default: a new UUID.")] = None,
     history_shared: Annotated[
-        bool, typer.Option("--history", help="Let recipients read older versions and changes.")
+        bool, typer.Option("--history", help="Let recipients read older versions and the change feed.")
     ] = False,
-    start_version: Annotated[int, typer.Option(min=0, help="The first version of the shared history.")] = 0,
+    start_version: Annotated[int, typer.Option(min=0, help="First version of the shared history.")] = 0,
     access_modes: Annotated[
-        list[str] | None, typer.Option("--access-mode", help="url, dir, or both. Default: url.")
+        list[str] | None,
+        typer.Option("--access-mode", help="url (signed URLs) or dir (directory access). Repeatable. Default: url."),
     ] = None,
     auxiliary_locations: Annotated[
         list[str] | None,
         typer.Option(
-            "--auxiliary-location", help="Another folder with files of the table, as shallow clones have. Repeatable."
+            "--auxiliary-location",
+            help="Another S3 folder with files of the table, for example of a shallow clone's source. Repeatable.",
         ),
     ] = None,
     staleness_seconds: Annotated[
         float,
         typer.Option(
-            "--staleness", min=0, help="Seconds for which a cached version may be served without checking the log."
+            "--staleness", min=0, help="Seconds that a cached version may be served without checking the log."
         ),
     ] = 0.0,
     role_arn: Annotated[
-        str | None, typer.Option("--role-arn", help="The IAM role that reads the table. Default: the server's role.")
+        str | None,
+        typer.Option("--role-arn", help="IAM role that can read the table. Default: the server's storage role."),
     ] = None,
-    external_id: Annotated[str | None, typer.Option(help="The external id for assuming that role.")] = None,
+    external_id: Annotated[str | None, typer.Option(help="External id for assuming the role of --role-arn.")] = None,
     region: Annotated[
-        str | None, typer.Option("--bucket-region", help="The region of the bucket. Default: the server's region.")
+        str | None, typer.Option("--bucket-region", help="Region of the bucket. Default: the server's region.")
     ] = None,
     kms_key_arn: Annotated[
-        str | None, typer.Option("--kms-key-arn", help="The KMS key of the files, for directory access.")
+        str | None,
+        typer.Option("--kms-key-arn", help="KMS key that encrypts the files. Needed only for directory access."),
     ] = None,
     skip_checks: Annotated[
         bool, typer.Option("--skip-checks", help="Add the table without running the checks of `sluice doctor`.")
@@ -80,7 +90,7 @@ def add_table(
     replace: Replace = False,
     as_json: Json = False,
 ) -> None:
-    """Add a table. A table that fails a check of `sluice doctor` is not added.
+    """Add a table to a schema, unless it fails a check of `sluice doctor`.
 
     Example: sluice table add sales.retail.orders --location s3://bucket/warehouse/orders
     """
@@ -114,7 +124,10 @@ def add_table(
 
 @app.command("remove")
 def remove_table(context: typer.Context, name: Name, yes: Yes = False, as_json: Json = False) -> None:
-    """Remove a table from its share. Its files stay."""
+    """Remove a table from its share. Its files in S3 are kept.
+
+    Example: sluice table remove sales.retail.orders
+    """
     share, schema, table = table_name(name)
     admin = account_of(context).admin()
     removed = admin.table(share, schema, table)
@@ -129,4 +142,4 @@ def _check_locations(*locations: str) -> None:
         try:
             S3Location.parse(location)
         except InvalidLocationError as error:
-            raise CommandError(f"{error}.") from error
+            raise CommandError(f"'{location}' is not an S3 location. Expected s3://bucket/path.") from error

@@ -16,14 +16,18 @@ from cli.common.options import Json, Yes, account_of, confirm, seconds
 from cli.common.output import Output
 from core.catalog.model import Token
 
-app = typer.Typer(no_args_is_help=True, help="Bearer tokens. Each is shown once, in the profile file for a client.")
+app = typer.Typer(
+    no_args_is_help=True, help="Manage the bearer tokens of recipients. A token is shown once, in its profile file."
+)
 
-Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="The recipient's name.")]
-TokenId = Annotated[str | None, typer.Argument(metavar="[TOKEN_ID]", help="The token's id, from `sluice token list`.")]
-Expires = Annotated[str, typer.Option(metavar="DURATION", help="The lifetime of the token, such as 90d, 12h or 30m.")]
+Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.")]
+TokenId = Annotated[str | None, typer.Argument(metavar="TOKEN_ID", help="Id of the token, from `sluice token list`.")]
+Expires = Annotated[str, typer.Option(metavar="DURATION", help="Lifetime of the token, such as 90d, 12h or 30m.")]
 Endpoint = Annotated[
     str | None,
-    typer.Option(envvar="SLUICE_ENDPOINT", metavar="URL", help="The server's URL for the profile."),
+    typer.Option(
+        envvar="SLUICE_ENDPOINT", metavar="URL", help="URL of the server, such as https://host/delta-sharing."
+    ),
 ]
 Out = Annotated[
     Path | None,
@@ -33,7 +37,10 @@ Out = Annotated[
 
 @app.command("list")
 def list_tokens(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """List a recipient's tokens (never their secrets)."""
+    """List the ids and the expiry of a recipient's tokens. Secrets are never shown.
+
+    Example: sluice token list acme
+    """
     tokens = account_of(context).admin().recipient(name).tokens
     columns = {"id": "ID", "createdAt": "CREATED", "expiresAt": "EXPIRES"}
     Output(as_json=as_json).records([token_document(token) for token in tokens], columns)
@@ -48,7 +55,7 @@ def issue_token(
     out: Out = None,
     as_json: Json = False,
 ) -> None:
-    """Issue a token and print its profile. The secret is shown only once and is not stored.
+    """Issue a token and print its profile. Sluice does not store the token, and cannot show it again.
 
     Example: sluice token issue acme --expires 90d --out acme.share
     """
@@ -64,7 +71,9 @@ def rotate_token(
     token_id: TokenId = None,
     grace: Annotated[
         str,
-        typer.Option(metavar="DURATION", help="How long the old token, or all tokens if none is named, stays valid."),
+        typer.Option(
+            metavar="DURATION", help="How long the old token stays valid, or all old tokens if none is named."
+        ),
     ] = "24h",
     expires: Expires = "90d",
     endpoint: Endpoint = None,
@@ -91,23 +100,23 @@ def revoke_token(
     context: typer.Context,
     name: Name,
     token_id: TokenId = None,
-    every: Annotated[bool, typer.Option("--all", help="All of the recipient's tokens.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Revoke all tokens of the recipient.")] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
-    """Revoke a token, or all of them. It stops working within seconds.
+    """Revoke one token of a recipient, or all. A revoked token stops working within seconds.
 
     Example: sluice token revoke acme --all
     """
     if (token_id is None) is not every:
-        raise CommandError("Name one token or use --all.")
+        raise CommandError("Name one token, from `sluice token list`, or use --all.")
     admin = account_of(context).admin()
     ids = [token.id for token in admin.recipient(name).tokens if every or token.id == token_id]
     if not ids:
         raise CommandError(f"The recipient '{name}' has no {'tokens' if every else f'token {token_id}'}.")
-    confirm(f"Revoke {len(ids)} of the tokens of '{name}'?", yes=yes)
-    for found in ids:
-        admin.revoke_token(name, found)
+    confirm(f"Revoke {len(ids)} tokens of '{name}'?", yes=yes)
+    for revoked in ids:
+        admin.revoke_token(name, revoked)
     Output(as_json=as_json).done(f"Revoked: {', '.join(ids)}.", {"recipient": name, "revoked": ids})
 
 
@@ -119,7 +128,7 @@ def _hand_out(
     if out is None:
         token, secret = issue()
         profile = profile_document(url, secret, token)
-        output.note("The token is not shown again.")
+        output.note("Save this profile: the token is not shown again.")
         output.document(
             {"recipient": recipient, "token": token_document(token), "profile": profile} if output.as_json else profile
         )
@@ -136,7 +145,7 @@ def _checked_endpoint(endpoint: str | None) -> str:
         raise CommandError("The profile needs the server's URL. Use --endpoint or set SLUICE_ENDPOINT.")
     parts = urlsplit(endpoint)
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise CommandError(f"'{endpoint}' is not an endpoint. Expected https://host/delta-sharing.")
+        raise CommandError(f"'{endpoint}' is not an endpoint URL. Expected https://host/delta-sharing.")
     return endpoint.rstrip("/")
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 
 class SharingError(Exception):
-    """A response other than 200, in the protocol's form `{"errorCode", "message"}`."""
+    """An error response of the protocol: a status and a JSON object with `errorCode` and `message`."""
 
     status: ClassVar[int] = 500
     code: ClassVar[str] = "INTERNAL_ERROR"
@@ -76,10 +76,10 @@ class NotImplementedYetError(SharingError):
 
 
 class ChangedLogError(MalformedRequestError):
-    """A pinned version can no longer be read with its files in the same order."""
+    """The pinned version can no longer be read with the same files in the same order."""
 
     def __init__(self, version: int) -> None:
         super().__init__(
-            f"Table version {version} cannot be read as before any more, because the table's transaction log was "
-            "cleaned up or rewritten. Please restart the query."
+            f"Table version {version} can no longer be read in the same state, because the table's transaction "
+            "log was cleaned up or rewritten. Please restart the query."
         )

@@ -29,6 +29,6 @@ def job_starter() -> JobStarter:
 
 
 def lambda_handler(event: Mapping[str, Any], context: object) -> dict[str, list[dict[str, str]]]:  # noqa: ARG001
-    """An exception returns the whole batch to the queue and raises the function's alarm."""
-    deliver_again = job_starter().start(event["Records"])
-    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in deliver_again]}
+    """An exception returns the whole batch to the queue and triggers the function's alarm."""
+    to_redeliver = job_starter().start(event["Records"])
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in to_redeliver]}

@@ -26,15 +26,15 @@ ALLOWED = {
 def handle(call: Call) -> Response:
     request = call.request
     path = request.path.get("proxy", "")
-    for known, methods in ALLOWED.items():
-        if _matches(known.split("/"), path.split("/")):
+    for route, methods in ALLOWED.items():
+        if _matches(route.split("/"), path.split("/")):
             raise MethodNotAllowedError(f"{request.method} is not allowed here.", allowed=methods)
     raise NotFoundError("There is no such route.")
 
 
-def _matches(known: list[str], segments: list[str]) -> bool:
-    return len(known) == len(segments) and all(
-        segment and (name == segment or name.startswith("{")) for name, segment in zip(known, segments, strict=True)
+def _matches(route: list[str], path: list[str]) -> bool:
+    return len(route) == len(path) and all(
+        segment and (name == segment or name.startswith("{")) for name, segment in zip(route, path, strict=True)
     )
 
 

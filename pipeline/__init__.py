@@ -1,1 +1,1 @@
-"""The job that builds the file index. Uses PySpark for large tables (docs/decisions/0012-index.md)."""
+"""The index job: builds the index of a table, with PySpark if the table is large (docs/decisions/0012-index.md)."""

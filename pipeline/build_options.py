@@ -1,4 +1,4 @@
-"""The options of a build: their defaults, limits and help texts, for `sluice index` and for the job."""
+"""Build options: defaults, limits and help texts, shared by `sluice index` and the job."""
 
 from dataclasses import dataclass
 
@@ -6,13 +6,13 @@ from core.index.layout.columns import INDEXED_COLUMNS, MAX_INDEXED_COLUMNS
 
 MIN_WRITE_RATE = 1
 ALL_HELP = "Index all tables of the catalog."
-FULL_HELP = "Rebuild the whole index instead of continuing from the existing one."
+FULL_HELP = "Rebuild the whole index instead of updating the existing one."
 COLUMNS_HELP = (
-    f"How many columns to index in addition to the partition columns, from 0 to {MAX_INDEXED_COLUMNS}: the first "
+    f"Number of columns to index in addition to the partition columns, from 0 to {MAX_INDEXED_COLUMNS}: the first "
     "columns, or the first of delta.dataSkippingStatsColumns if the table sets it."
 )
 NO_FOOTERS_HELP = "Do not read Parquet footers for statistics that the log lacks."
-WRITE_RATE_HELP = "The most DynamoDB write units to use per second."
+WRITE_RATE_HELP = "Maximum number of DynamoDB write units to use per second."
 
 
 @dataclass(frozen=True, slots=True)

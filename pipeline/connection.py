@@ -1,4 +1,4 @@
-"""The DynamoDB client of a process. The job has one, and so has each Spark worker."""
+"""The DynamoDB client. The job and each Spark worker process create one."""
 
 from functools import cache
 from typing import TYPE_CHECKING, cast

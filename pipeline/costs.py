@@ -6,7 +6,7 @@ from core.index.layout.head import Head
 MILLION_WRITES = 0.625
 MILLION_READS = 0.125
 READ_BYTES = 8 * 1024
-# A selective query reads the head, the root if it is not cached, and one or two chunks.
+# A selective query reads one or two chunks, besides the head and (if not cached) the root.
 CHUNKS_OF_A_SELECTIVE_QUERY = 2
 
 
@@ -15,7 +15,7 @@ def build_cost(units: int) -> float:
 
 
 def query_costs(head: Head) -> tuple[float, float]:
-    """The cost of a query of all files, and of a selective query."""
+    """Returns the cost in US dollars of a query for all files, and of a selective query."""
     per_chunk = head.content_bytes / max(head.chunks, 1)
     return _reads(head.content_bytes), _reads(per_chunk * min(CHUNKS_OF_A_SELECTIVE_QUERY, head.chunks))
 

@@ -1,7 +1,7 @@
-"""The job that builds indexes: `spark-submit pipeline/job.py --table SHARE.SCHEMA.TABLE | --all`.
+"""The index job: `spark-submit pipeline/job.py --table SHARE.SCHEMA.TABLE | --all`.
 
-The environment names the DynamoDB tables of the catalog and the index, as it does for the functions. Spark starts only
-for a large table.
+The DynamoDB tables of the catalog and the index come from the same environment variables as for the functions. A Spark
+session starts only for a large table.
 """
 
 import argparse
@@ -39,7 +39,7 @@ from pipeline.report import progress_lines, summary
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# Errors that concern one table. The job continues with the next.
+# Errors of one table. The job continues with the next table.
 FAILURES = (
     *(SharingError, InvalidLocationError, NoStorageRoleError),
     *(WriteFailedError, NotIndexableError, ClientError, BotoCoreError),
@@ -47,25 +47,25 @@ FAILURES = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    asked = _parser().parse_args(arguments)
+    parsed = _parser().parse_args(arguments)
     settings = Settings.from_environment()
     if settings.index_table is None:
         print("SLUICE_INDEX_TABLE is not set. Set it to the output IndexTable of the deployed stack.", file=sys.stderr)
         return 2
     client = dynamodb()
-    tables = tables_to_index(CatalogAdmin(client, settings.catalog_table), set(asked.table), every=asked.all)
+    tables = tables_to_index(CatalogAdmin(client, settings.catalog_table), set(parsed.table), all_tables=parsed.all)
     indexes = IndexTable(
         IndexStore(client, settings.index_table),
-        IndexWriter(client, settings.index_table, units_per_second=asked.write_rate),
+        IndexWriter(client, settings.index_table, units_per_second=parsed.write_rate),
     )
-    options = BuildOptions(asked.full, not asked.no_footers, asked.write_rate, asked.columns)
+    options = BuildOptions(parsed.full, not parsed.no_footers, parsed.write_rate, parsed.columns)
     failed = False
     for table in tables:
         try:
             print(summary(_index(indexes, table, options)), flush=True)
-        except FAILURES as problem:
+        except FAILURES as error:
             failed = True
-            print(f"{table.full_name} failed: {problem}", file=sys.stderr, flush=True)
+            print(f"{table.full_name} failed: {error}", file=sys.stderr, flush=True)
     return 1 if failed else 0
 
 
@@ -75,24 +75,24 @@ def _index(indexes: IndexTable, table: Table, options: BuildOptions) -> Outcome:
         return indexer.index(table, full=options.full)
 
 
-def tables_to_index(catalog: CatalogAdmin, names: set[str], *, every: bool) -> list[Table]:
-    """One table for each location, because tables of one location share an index."""
+def tables_to_index(catalog: CatalogAdmin, names: set[str], *, all_tables: bool) -> list[Table]:
+    """Returns one table for each location, because tables of one location share an index."""
     found: dict[str, Table] = {}
     for share in catalog.shares():
         for table in catalog.tables(share.name):
-            if every or table.full_name in names:
+            if all_tables or table.full_name in names:
                 found.setdefault(table.location.rstrip("/"), table)
                 names.discard(table.full_name)
-    if names and not every:
+    if names and not all_tables:
         raise SystemExit(f"The catalog does not contain these tables: {', '.join(sorted(names))}")
     return list(found.values())
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="pipeline/job.py", description="Build the indexes of shared tables.")
-    chosen = parser.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("--table", action="append", default=[], metavar="SHARE.SCHEMA.TABLE")
-    chosen.add_argument("--all", action="store_true", help=ALL_HELP)
+    selection = parser.add_mutually_exclusive_group(required=True)
+    selection.add_argument("--table", action="append", default=[], metavar="SHARE.SCHEMA.TABLE")
+    selection.add_argument("--all", action="store_true", help=ALL_HELP)
     parser.add_argument("--full", action="store_true", help=FULL_HELP)
     parser.add_argument(
         "--columns", type=_number_of_columns, default=BuildOptions().columns, metavar="N", help=COLUMNS_HELP
@@ -113,7 +113,7 @@ def _write_rate(text: str) -> float:
     with suppress(ValueError):
         if (rate := float(text)) >= MIN_WRITE_RATE:
             return rate
-    raise argparse.ArgumentTypeError(f"{text!r} is not a number from {MIN_WRITE_RATE}")
+    raise argparse.ArgumentTypeError(f"{text!r} is not a number of {MIN_WRITE_RATE} or more")
 
 
 def _spark() -> "SparkSession":

@@ -1,4 +1,4 @@
-"""Indexes a table without Spark, where that is enough: a few commits after an older index, or a table that is small."""
+"""Builds an index without Spark: incrementally after a few commits, or in full for a small table."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ from core.index.write.writer import IndexWriter
 from core.pruning.schema import Field
 from pipeline.storage import TableObjects, TableStorage
 
-# Of the log that is read for it. Some 50,000 files.
+# Maximum size of the log that a build without Spark reads: about 50,000 files.
 SMALL_LOG_BYTES = 16 * 1024 * 1024
 MAX_COMMITS = 1000
 MAX_FOOTERS = 10_000
@@ -40,8 +40,8 @@ class IndexTable:
         return self.writer.head(table)
 
 
-def older_index(indexes: IndexTable, opened: TableObjects, head: Head) -> StoredIndex | None:
-    """The live index, if a build can go on from it."""
+def live_index(indexes: IndexTable, opened: TableObjects, head: Head) -> StoredIndex | None:
+    """Returns the live index, or None if an incremental build cannot start from it."""
     table = table_of(opened.location.uri)
     try:
         return StoredIndex(indexes.store, table, head.build, Root.unpack(indexes.store.root(table, head.build)))
@@ -49,16 +49,16 @@ def older_index(indexes: IndexTable, opened: TableObjects, head: Head) -> Stored
         return None
 
 
-def build_later(
+def build_incrementally(
     indexes: IndexTable, opened: TableObjects, older: StoredIndex, *, columns: int = INDEXED_COLUMNS
 ) -> Head | None:
-    """An index of the latest version from an older one. None if it must be built anew."""
+    """Updates an older index to the latest version. Returns None if a full build is needed."""
     log = list_log(opened.objects, opened.location, from_version=older.version)
     if log.file(older.version) != older.tip:
         return None
     if log.version == older.version:
-        same = indexed_fields(older.metadata, columns) == list(older.root.zones)
-        return indexes.live(older.table) if same else None
+        same_fields = indexed_fields(older.metadata, columns) == list(older.root.zones)
+        return indexes.live(older.table) if same_fields else None
     commits = [log.commits.get(version) for version in range(older.version + 1, log.version + 1)]
     if (
         len(commits) > MAX_COMMITS
@@ -74,15 +74,18 @@ def build_later(
         return None
 
 
-def build_small(
+def build_locally(
     indexes: IndexTable,
     opened: TableObjects,
     expected: str | None,
-    footers_of: TableStorage | None = None,
+    footer_storage: TableStorage | None = None,
     *,
     columns: int = INDEXED_COLUMNS,
 ) -> Head | None:
-    """An index of the whole table. None if it is too large for that. `footers_of`: whose footers may be read."""
+    """Builds the whole index. Returns None if the table is too large for this process.
+
+    With `footer_storage`, statistics that the log lacks are read from Parquet footers.
+    """
     log = latest_log(opened.objects, opened.location)
     segment = log.segment(log.version)
     if sum(file.size for file in (*segment.checkpoint, *segment.commits)) > SMALL_LOG_BYTES:
@@ -91,9 +94,9 @@ def build_small(
     adds = list(replayed.snapshot.adds())
     metadata = replayed.snapshot.metadata
     fields = indexed_fields(metadata, columns)
-    pruning_stats = _footer_stats(footers_of, metadata, fields, adds) if footers_of else {}
+    pruning_stats = _footer_stats(footer_storage, metadata, fields, adds) if footer_storage else {}
     build = Build(indexes.writer, table_of(opened.location.uri)).begin()
-    files = [(add, pruning_stats.get(place)) for place, add in enumerate(adds)]
+    files = [(add, pruning_stats.get(number)) for number, add in enumerate(adds)]
     return build_full(build, indexed(replayed), files, expected, columns=columns)
 
 
@@ -106,13 +109,13 @@ def indexed(replayed: LoadedSnapshot) -> IndexedVersion:
 def _footer_stats(
     table: TableStorage, metadata: Metadata, fields: Sequence[Field], adds: Sequence[Add]
 ) -> dict[int, str | None]:
-    """By the places of those files of which the log has no statistics."""
-    lacking = [place for place, add in enumerate(adds) if '"numRecords"' not in (add.stats or "")][:MAX_FOOTERS]
-    if not lacking:
+    """Maps the position in `adds` of each file without statistics to those of its footer."""
+    missing = [number for number, add in enumerate(adds) if '"numRecords"' not in (add.stats or "")][:MAX_FOOTERS]
+    if not missing:
         return {}
-    from pipeline.footers import PARALLEL_READS, Footers  # it brings pyarrow
+    from pipeline.footers import PARALLEL_READS, Footers  # imported here: loads pyarrow
 
     footers = Footers.of(table, metadata, fields, MAX_FOOTERS)
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        found = footers.read(pool, *zip(*((adds[place].path, adds[place].size) for place in lacking), strict=True))
-        return dict(zip(lacking, found, strict=True))
+        found = footers.read(pool, *zip(*((adds[number].path, adds[number].size) for number in missing), strict=True))
+        return dict(zip(missing, found, strict=True))

@@ -1,4 +1,4 @@
-"""The progress and the outcome of builds as text, for `sluice index` and for the job."""
+"""Progress and outcome of builds as text, for `sluice index` and the job."""
 
 import contextlib
 import threading
@@ -14,17 +14,17 @@ SENTENCES = {
     UP_TO_DATE: "is up to date, at version {}",
     "later": "was brought up to version {}",
     "built": "was indexed at version {}",
-    "lost": "was indexed by another build meanwhile, at version {}",
+    "lost": "was already indexed by another build, at version {}",
 }
 
 
 def outcome_sentence(outcome: Outcome) -> str:
-    """What happened, without the table's name: `was indexed at version 5`."""
+    """Describes the outcome without the table's name: `was indexed at version 5`."""
     return SENTENCES[outcome.what].format(outcome.head.version)
 
 
 def outcome_details(outcome: Outcome) -> list[str]:
-    """The size and the costs of the index. Empty if it was up to date."""
+    """Returns lines with the size and the costs of the index. Empty if it was up to date."""
     if outcome.what == UP_TO_DATE:
         return []
     head = outcome.head
@@ -43,7 +43,7 @@ def summary(outcome: Outcome) -> str:
 
 @contextlib.contextmanager
 def progress_lines(table: str, stream: TextIO, seconds: float = LINE_SECONDS) -> Iterator[Progress]:
-    """Writes a line at regular intervals, even while Spark reports nothing."""
+    """Writes the latest progress every `seconds` seconds, even if nothing new was reported."""
     latest, ended = table, threading.Event()
 
     def report(stage: str, done: int, total: int | None) -> None:
@@ -71,13 +71,13 @@ def count_text(done: int, total: int | None) -> str:
 
 
 def dollars(amount: float) -> str:
-    """Rounded to two significant digits, but at most nine decimal places."""
-    digits = next((place for place in range(2, 9) if amount >= 10 ** (1 - place)), 9)
+    """Formats an amount with two significant digits, and with two to nine decimal places."""
+    digits = next((digits for digits in range(2, 9) if amount >= 10 ** (1 - digits)), 9)
     return f"${amount:.{digits}f}"
 
 
 def bytes_text(size: float) -> str:
-    """In decimal units, as in `1.5 MB`."""
+    """Formats a size in decimal units, for example `1.5 MB`."""
     if size < 1000:
         return "1 byte" if size == 1 else f"{size:,} bytes"
     for unit in ("kB", "MB", "GB"):

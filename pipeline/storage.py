@@ -1,7 +1,7 @@
-"""A table's objects as each process of a job reads them: of S3 as the table's role, or of this machine's disk.
+"""Reads a table's objects in a process of the job: from S3 with the table's storage role, or from the local disk.
 
-Between processes go names alone (location, role, region). Credentials are obtained by each process for itself, and are
-neither in a plan nor in a log.
+The job sends only names (location, role, external id, region) to its workers. Each process obtains its own credentials,
+so they appear neither in a Spark plan nor in a log.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ LOCAL = "file://"
 
 
 class LocalReader(ObjectReader):
-    """Files of this machine in the place of objects: a key is a path without its first slash."""
+    """Reads local files like objects. A key is an absolute path without its leading slash."""
 
     def __init__(self) -> None:
         pass
@@ -40,7 +40,7 @@ class LocalReader(ObjectReader):
             return file.read(length)
 
     def list(self, prefix: str, start_after: str | None = None) -> Iterator[ObjectInfo]:
-        """Of one folder, which is all that a log is listed for."""
+        """Lists the files of one folder, without subfolders. Listing a log needs no more."""
         folder = Path("/", prefix)
         names = sorted(path.name for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
         for name in names:
@@ -74,7 +74,7 @@ class TableObjects(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TableStorage:
-    """Where a table lies, and as whom it is read."""
+    """The location of a table and the role that can read it."""
 
     location: str
     """`s3://bucket/prefix`, or `file:///folder`."""
@@ -91,7 +91,7 @@ class TableStorage:
         return {name: value for name, value in asdict(self).items() if value is not None}
 
     def open(self) -> TableObjects:
-        """With credentials that live long enough for a slice of the log: they are kept, and renewed, by the process."""
+        """Opens the table with credentials that last for a slice of the log. The process caches and renews them."""
         if self.location.startswith(LOCAL):
             path = unquote(urlsplit(self.location).path).strip("/")
             return TableObjects(LocalReader(), S3Location("", path))
@@ -110,11 +110,11 @@ def _storage() -> Storage:
 
 
 class RangedFile(io.RawIOBase):
-    """An object as a file, of which only what is asked for is read."""
+    """A seekable file over an object. Each read is a range request."""
 
     def __init__(self, objects: ObjectReader, key: str, size: int, etag: str = "") -> None:
         self._objects, self._key, self._size, self._etag = objects, key, size, etag
-        self._at = 0
+        self._position = 0
 
     def readable(self) -> bool:
         return True
@@ -123,16 +123,16 @@ class RangedFile(io.RawIOBase):
         return True
 
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        self._at = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
-        return self._at
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
 
     def tell(self) -> int:
-        return self._at
+        return self._position
 
     def read(self, size: int = -1) -> bytes:
-        length = min(size if size >= 0 else self._size, self._size - self._at)
+        length = min(size if size >= 0 else self._size, self._size - self._position)
         if length <= 0:
             return b""
-        content = self._objects.get_range(self._key, self._at, length, self._etag)
-        self._at += len(content)
+        content = self._objects.get_range(self._key, self._position, length, self._etag)
+        self._position += len(content)
         return content

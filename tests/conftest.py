@@ -14,7 +14,7 @@ GOLDEN_TABLES = Path(os.environ.get("SLUICE_GOLDEN_TABLES") or Path(__file__).pa
 
 register_profiles()
 
-# A shell makes background processes ignore Ctrl-C, and the processes that tests start would inherit that.
+# A shell lets background processes ignore Ctrl-C. The processes that tests start would inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
@@ -27,5 +27,5 @@ def aws() -> Iterator[EmbeddedAws]:
 @pytest.fixture(scope="session")
 def golden_tables() -> Path:
     if not GOLDEN_TABLES.is_dir():
-        pytest.skip("the golden tables are not part of this repository: set SLUICE_GOLDEN_TABLES to their folder")
+        pytest.skip("The golden tables are not part of this repository. Set SLUICE_GOLDEN_TABLES to their folder.")
     return GOLDEN_TABLES

@@ -1,4 +1,4 @@
-"""A fake of the EMR Serverless API that starts and lists job runs, over HTTP. No emulator has one."""
+"""A fake EMR Serverless API over HTTP that starts, lists and returns job runs. No emulator has this API."""
 
 import json
 import threading
@@ -10,7 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 
 
 class EmrServerless:
-    """Runs stay active until a test ends them. If `refuses` is set, starting a run fails with that status and code."""
+    """Runs stay active until a test calls `end`. If `refuses` is set, `start` fails with that status and error code."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -23,7 +23,7 @@ class EmrServerless:
         return [run["jobDriver"]["sparkSubmit"]["entryPointArguments"] for run in self.runs.values()]
 
     def wait_for_runs(self, number: int, seconds: float) -> bool:
-        """Return whether there were at least `number` runs within the time."""
+        """Return whether at least `number` runs were started within the time."""
         with self._changed:
             return self._changed.wait_for(lambda: len(self.runs) >= number, seconds)
 
@@ -31,13 +31,13 @@ class EmrServerless:
         for run in self.runs.values():
             run["state"] = state
 
-    def start(self, application_id: str, wanted: dict[str, Any]) -> tuple[int, Any]:
+    def start(self, application_id: str, request: dict[str, Any]) -> tuple[int, Any]:
         if self.refuses:
             status, code = self.refuses
             return status, {"message": code, "__type": code}
-        token = wanted["clientToken"]
-        known = [run for run in self.runs.values() if run["clientToken"] == token]
-        run = known[0] if known else {**wanted, "jobRunId": f"{len(self.runs):016x}", "state": "SUBMITTED"}
+        token = request["clientToken"]
+        repeated = [run for run in self.runs.values() if run["clientToken"] == token]
+        run = repeated[0] if repeated else {**request, "jobRunId": f"{len(self.runs):016x}", "state": "SUBMITTED"}
         with self._changed:
             self.runs[run["jobRunId"]] = run
             self._changed.notify_all()

@@ -7,7 +7,7 @@ ALL = 100
 
 
 def register_profiles() -> None:
-    """Register the profiles `default`, `quick` and `nightly`.
+    """Registers the profiles `default`, `quick` and `nightly`.
 
     No profile measures time: deadlines and the health check for slow data fail on a busy machine.
     """
@@ -19,6 +19,6 @@ def register_profiles() -> None:
 
 
 def examples(count: int) -> int:
-    """Return `count` in the default profile, a proportional share in `quick`, and at least 20,000 in `nightly`."""
+    """Returns `count` in the default profile, a proportional share in `quick`, and at least 20,000 in `nightly`."""
     asked = settings().max_examples
     return max(count, asked) if asked >= ALL else max(1, count * asked // ALL)

@@ -1,7 +1,7 @@
 """A proxy in front of the embedded DynamoDB that makes a random share of the requests fail.
 
-A failing request is throttled, gets a server error, or loses its connection: before it arrives, or after it was
-executed, so that the client cannot know its outcome.
+A failing request is throttled, gets a server error, or loses its connection, either before it is forwarded or after it
+was executed. The client cannot tell which.
 """
 
 import contextlib
@@ -25,6 +25,7 @@ FAULTS = (*ERRORS, LOST_ANSWER, CLOSED)
 
 class FaultProxy(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128  # many clients connect at once; the default of 5 delays them by seconds
 
     def __init__(self, target_port: int, *, share: float, seed: int) -> None:
         """`share` is the fraction of requests that fail."""
@@ -87,7 +88,7 @@ class _Relay(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, *_: object) -> None:
-        """Log nothing."""
+        """Disables logging of requests."""
 
 
 @contextlib.contextmanager

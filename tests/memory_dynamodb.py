@@ -1,4 +1,4 @@
-"""An in-memory DynamoDB client: the operations that an index uses, the limits of the service, faults on demand."""
+"""An in-memory DynamoDB client with the operations that an index uses, the service's limits, and faults on demand."""
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
@@ -18,7 +18,7 @@ class MemoryDynamoDB:
         self.before: Callable[[str], object] = lambda _: None
         """Called with the name of each operation before it runs. An exception makes the operation fail."""
         self.unprocessed: Callable[[str], bool] = lambda _: False
-        """Whether a batch operation leaves half of its items unprocessed."""
+        """Whether the named batch operation leaves half of its items unprocessed."""
 
     def get_item(self, *, TableName: str, Key: Any, ConsistentRead: bool = False) -> dict[str, Any]:  # noqa: N803
         self._called("GetItem")
@@ -40,9 +40,8 @@ class MemoryDynamoDB:
         after = _key(ExclusiveStartKey)[1] if ExclusiveStartKey else ""
         page: list[dict[str, Any]] = []
         size = 0
-        for key in sorted(
-            key for key in list(self.items) if key[0] == pk and key[1] > after
-        ):  # another thread may write
+        present = list(self.items)  # a copy: another thread may write
+        for key in sorted(key for key in present if key[0] == pk and key[1] > after):
             page.append(self.items[key])
             size += _size(self.items[key])
             if size >= PAGE_BYTES:

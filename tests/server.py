@@ -14,7 +14,7 @@ from pathlib import Path
 import requests
 
 ROOT = Path(__file__).parents[1]
-# Limits only end a test that hangs: on a busy machine everything takes several times as long.
+# Generous: they only end a test that hangs. A busy machine is several times slower.
 START_SECONDS = 240
 ANSWER_SECONDS = 120
 STOP_SECONDS = 60
@@ -30,11 +30,11 @@ class Server:
     log: Path
 
     def table_url(self, name: str) -> str:
-        """Return the URL that the client takes for `share.schema.table`."""
+        """Returns the URL of `share.schema.table` for the published client."""
         return f"{self.profile}#{name}"
 
     def call(self, method: str, path: str, *, token: str | None = "", **arguments: object) -> requests.Response:
-        """Send a request with the recipient's token, with another `token`, or (None) without one."""
+        """Sends a request with the recipient's token by default, with another `token`, or without one (None)."""
         headers = dict(arguments.pop("headers", {}))  # type: ignore[call-overload]
         bearer = self.token if token == "" else token
         if bearer is not None:
@@ -44,7 +44,7 @@ class Server:
 
 @contextlib.contextmanager
 def running_server(folder: Path, shares: dict[str, object], *options: str) -> Iterator[Server]:
-    """Serve `shares` (as in the YAML file) on a free port until the block ends."""
+    """Serves `shares`, the content of a shares file, on a free port until the block ends."""
     shares_file, profile, log = folder / "shares.yaml", folder / "profile.share", folder / "serve.log"
     shares_file.write_text(json.dumps(shares))  # JSON is YAML
     command = [sys.executable, "-m", "cli.main", "serve", "--shares", str(shares_file), "--port", "0"]
@@ -66,7 +66,7 @@ def running_server(folder: Path, shares: dict[str, object], *options: str) -> It
 
 
 def _when_ready(process: "subprocess.Popen[str]", profile: Path, log: Path) -> Server:
-    """Wait for the last line that the server prints at its start: it accepts requests, and the profile is complete."""
+    """Waits for the last line that the server prints at its start: it accepts requests, and the profile is complete."""
     deadline = time.monotonic() + START_SECONDS
     while READY not in log.read_text():
         assert process.poll() is None, f"sluice serve ended: {log.read_text()}"

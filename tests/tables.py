@@ -9,7 +9,7 @@ from deltalake import write_deltalake
 
 
 def people(directory: Path) -> pa.Table:
-    """Write an unpartitioned table with three versions of 3, 5 and 2 rows. Returns the last."""
+    """Writes an unpartitioned table with three versions of 3, 5 and 2 rows. Returns the rows of the last."""
     first = pa.table({"id": [1, 2, 3], "name": ["Ada", "Zoë", None]})
     second = pa.table({"id": [4, 5], "name": ["line\u2028separator", "😀"]})
     write_deltalake(directory, first, name="people", description="Who is who")
@@ -19,7 +19,7 @@ def people(directory: Path) -> pa.Table:
 
 
 def events(directory: Path, *, days: int = 10, rows: int = 4) -> pa.Table:
-    """Write a table partitioned by date and by a string with special characters, one file per partition."""
+    """Writes a table with one file per partition of a date and a string with special characters. Returns its rows."""
     start = dt.date(2024, 1, 1)
     kinds = ["plain", "a b", "50%", "é/ü", "x=y"]
     table = pa.table(
@@ -37,7 +37,7 @@ ODD_STATS = ('{"numRecords":2}', None, "not json", "[]", '{"numRecords":"2"}', '
 
 
 def many_files(directory: Path, count: int = 300) -> list[dict[str, object]]:
-    """Write only a log, of files that do not exist, with odd statistics. Returns its add actions."""
+    """Writes a log without data files, in which many statistics are invalid. Returns its add actions."""
     log = directory / "_delta_log"
     log.mkdir(parents=True)
     schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}

@@ -1,1 +1,1 @@
-"""Tools that the benchmarks share: an embedded AWS, fresh processes, request counters, load clients."""
+"""Tools that the benchmarks share: an embedded AWS, fresh processes, queries, request counters, load clients."""

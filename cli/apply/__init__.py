@@ -1,1 +1,1 @@
-"""`sluice apply`: a YAML file of shares, the plan of changes it needs, and their execution."""
+"""`sluice apply`: reads a YAML file of shares, plans the changes of the catalog, and applies them."""

@@ -18,26 +18,29 @@ SIGNS = {"add": ("+", "green"), "update": ("~", "yellow"), "remove": ("-", "red"
 
 def apply(
     context: typer.Context,
-    file: Annotated[Path, typer.Argument(help="A YAML file with shares and, optionally, recipients.")],
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.yaml", help="YAML file with shares and, optionally, recipients.")
+    ],
     prune: Annotated[
         bool,
         typer.Option(
             "--prune",
             help="Also remove shares, schemas and tables that are not in the file, "
-            "and recipients and grants if the file has a section `recipients`.",
+            "and recipients and grants if the file has a `recipients` section.",
         ),
     ] = False,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would change.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show the changes without applying them.")] = False,
     check: Annotated[
-        bool, typer.Option("--check", help="First run the checks of `sluice doctor` on every table of the file.")
+        bool,
+        typer.Option("--check", help="Apply only if every table of the file passes the checks of `sluice doctor`."),
     ] = False,
     yes: Yes = False,
     as_json: Json = False,
 ) -> None:
     """Make the catalog match a YAML file: show the differences, then apply them.
 
-    The file may be a configuration of the reference server. It is validated completely before any change. Applying it
-    twice changes nothing. The command asks before it removes entries.
+    The file may be a configuration file of the reference server. The whole file is validated before anything changes.
+    Applying it again changes nothing. The command asks before it removes entries.
 
     Example: sluice apply shares.yaml --prune
     """

@@ -135,11 +135,11 @@ class _Planner:
         self._put("table", name, current, arguments, put)
 
     def check_new_ids(self) -> None:
-        """Rejects the id of a new table if another table has it and is not removed. Runs before the first write."""
-        going = {change.name for change in self.removals if change.kind == "table"}
+        """Rejects the id of a new table if a table that stays in the catalog has it. Runs before the first write."""
+        removed = {change.name for change in self.removals if change.kind == "table"}
         for share in self._admin.shares() if self._new_table_ids else ():
             for table in self._admin.tables(share.name):
-                if table.id in self._new_table_ids and table.full_name not in going:
+                if table.id in self._new_table_ids and table.full_name not in removed:
                     raise CommandError(
                         f"The id {table.id} of the table '{self._new_table_ids[table.id]}' is already the id of "
                         f"'{table.full_name}' in the catalog. Remove the id from the file, or remove that table first."
@@ -165,7 +165,7 @@ class _Planner:
     def _grants(self, entry: RecipientEntry, current: Recipient | None) -> None:
         wanted = {names.key(share): share for share in entry.shares}
         grants = current.grants if current else ()
-        held = {names.key(grant.share): grant.share for grant in grants if self._holds(grant)}
+        held = {names.key(grant.share): grant.share for grant in grants if self._is_valid(grant)}
         for key, share in wanted.items():
             if key not in held:
                 self._put("grant", f"{entry.name} {share}", None, {}, partial(self._admin.grant, entry.name, share))
@@ -174,8 +174,8 @@ class _Planner:
                 revoke = partial(self._admin.revoke, entry.name, share)
                 self._remove("grant", f"{entry.name} {share}", revoke)
 
-    def _holds(self, grant: Grant) -> bool:
-        """Whether the grant is in effect: its share exists and was not recreated under the same name."""
+    def _is_valid(self, grant: Grant) -> bool:
+        """Whether the share of the grant still exists, and was not recreated under the same name."""
         share = self._current_shares.get(names.key(grant.share))
         return share is not None and share.id == grant.share_id
 

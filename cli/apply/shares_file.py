@@ -24,7 +24,7 @@ from pydantic.alias_generators import to_camel
 from pydantic_core import ErrorDetails
 
 from cli.apply import yaml_lines
-from cli.apply.yaml_lines import Document, Place
+from cli.apply.yaml_lines import Document, KeyPath
 from cli.common.errors import CommandError
 from core.catalog import names
 from core.catalog.admin.checks import KMS_KEY_ARN, MAX_PROPERTIES, MAX_STALENESS_SECONDS
@@ -34,11 +34,9 @@ CURRENT_VERSION = 1
 MAX_BYTES = 4 * 1024 * 1024
 MAX_LONG = 2**63 - 1
 ROLE_ARN = re.compile(r"arn:aws[\w-]*:iam::\d{12}:role/[\w+=,.@/-]+")
-# The ARN of the key itself: IAM policies do not accept the ARN of an alias.
 ID = re.compile(r"[!-~]{1,128}")
 REGION = re.compile(r"[a-z]{2}(-[a-z]+)+-\d+")
-
-
+# Where a missing key is reported, by the name of the enclosing list or mapping.
 OWNERS = {
     "shares": " in a share",
     "schemas": " in a schema",
@@ -46,7 +44,8 @@ OWNERS = {
     "recipients": " in a recipient",
     "authorization": " in 'authorization'",
 }
-TEXTS = {
+# Error messages by the error type of pydantic.
+MESSAGES = {
     "extra_forbidden": "unknown key",
     "string_type": "must be text (put it in quotes)",
     "string_too_short": "must have at least {min_length} characters",
@@ -70,8 +69,8 @@ class SharesFileError(CommandError):
     """All problems of a file, one per line: `shares.yaml:12: shares[0].name: …`."""
 
 
-Problem: TypeAlias = tuple[Place, str]
-Entries: TypeAlias = list[tuple[Place, dict[str, Any]]]
+Problem: TypeAlias = tuple[KeyPath, str]
+Entries: TypeAlias = list[tuple[KeyPath, dict[str, Any]]]
 
 
 def _name(kind: names.Kind) -> AfterValidator:
@@ -220,10 +219,12 @@ class SharesFile(ServerSettings):
     def warning(self, *, supported: Collection[str] = ()) -> str | None:
         """Returns a warning about the file's server settings that are not in `supported`, or None."""
         fields = ServerSettings.model_fields
-        idle = [str(fields[name].alias) for name in fields if name in self.model_fields_set and name not in supported]
-        if not idle:
+        ignored = [
+            str(fields[name].alias) for name in fields if name in self.model_fields_set and name not in supported
+        ]
+        if not ignored:
             return None
-        return f"These settings of the reference server have no effect here: {', '.join(idle)}."
+        return f"These settings of the reference server have no effect here: {', '.join(ignored)}."
 
 
 def load(path: Path, *, local_tables: bool = False) -> SharesFile:
@@ -233,7 +234,7 @@ def load(path: Path, *, local_tables: bool = False) -> SharesFile:
         document = yaml_lines.read(text)
     except yaml_lines.InvalidYamlError as error:
         raise SharesFileError(f"{path}:{error.line}: {error.message}") from error
-    problems = list(_problems_of_the_whole(document))
+    problems = list(_problems_across_entries(document))
     desired = None
     try:
         context = {"folder": path.parent.absolute() if local_tables else None}
@@ -242,7 +243,7 @@ def load(path: Path, *, local_tables: bool = False) -> SharesFile:
         problems += [_problem(details) for details in error.errors(include_url=False)]
     if problems or desired is None:
         problems.sort(key=lambda problem: document.line(problem[0]))
-        lines = (f"{path}:{document.line(place)}: {_dotted(place)}{text}" for place, text in problems)
+        lines = (f"{path}:{document.line(key_path)}: {_dotted(key_path)}{text}" for key_path, text in problems)
         raise SharesFileError("\n".join(lines))
     return desired
 
@@ -262,63 +263,63 @@ def _text(path: Path) -> str:
         raise SharesFileError(f"{path}: the file is not UTF-8") from error
 
 
-def _problems_of_the_whole(document: Document) -> Iterator[Problem]:
-    """Finds problems across entries: duplicates, and grants of shares that do not exist.
+def _problems_across_entries(document: Document) -> Iterator[Problem]:
+    """Finds duplicates, and grants of shares that do not exist.
 
     Checks the plain values before validation, so these problems are reported together with all others.
     """
-    for place in document.repeated:
-        yield place, "the key is a duplicate"
+    for key_path in document.duplicates:
+        yield key_path, "the key is a duplicate"
     shares = _entries(document.value, (), "shares")
-    schemas = [_entries(share, place, "schemas") for place, share in shares]
-    tables = [_entries(schema, place, "tables") for siblings in schemas for place, schema in siblings]
+    schemas = [_entries(share, key_path, "schemas") for key_path, share in shares]
+    tables = [_entries(schema, key_path, "tables") for siblings in schemas for key_path, schema in siblings]
     recipients = _entries(document.value, (), "recipients")
     for siblings in (shares, *schemas, *tables, recipients):
-        yield from _used_twice(document, siblings, "name")
-    yield from _used_twice(document, shares, "id")
-    yield from _used_twice(document, [table for siblings in tables for table in siblings], "id")
+        yield from _duplicate_values(document, siblings, "name")
+    yield from _duplicate_values(document, shares, "id")
+    yield from _duplicate_values(document, [table for siblings in tables for table in siblings], "id")
     known = {names.key(share["name"]) for _, share in shares if isinstance(share.get("name"), str)}
-    for place, recipient in recipients:
+    for key_path, recipient in recipients:
         granted = recipient.get("shares")
         for index, share in enumerate(granted if isinstance(granted, list) else ()):
             if isinstance(share, str) and names.key(share) not in known:
-                yield (*place, "shares", index), f"the file has no share '{share}'"
+                yield (*key_path, "shares", index), f"the file has no share '{share}'"
 
 
-def _entries(parent: Any, place: Place, key: str) -> Entries:
+def _entries(parent: Any, key_path: KeyPath, key: str) -> Entries:
     entries = parent.get(key) if isinstance(parent, dict) else None
     if not isinstance(entries, list):
         return []
-    return [((*place, key, index), entry) for index, entry in enumerate(entries) if isinstance(entry, dict)]
+    return [((*key_path, key, index), entry) for index, entry in enumerate(entries) if isinstance(entry, dict)]
 
 
-def _used_twice(document: Document, entries: Entries, key: str) -> Iterator[Problem]:
+def _duplicate_values(document: Document, entries: Entries, key: str) -> Iterator[Problem]:
     first_lines: dict[str, int] = {}
-    for entry_place, entry in entries:
+    for entry_path, entry in entries:
         value = entry.get(key)
         if isinstance(value, str):
-            place = (*entry_place, key)
+            key_path = (*entry_path, key)
             folded = names.key(value)
             if folded in first_lines:
-                yield place, f"'{value}' is already used on line {first_lines[folded]}"
-            first_lines.setdefault(folded, document.line(place))
+                yield key_path, f"'{value}' is already used on line {first_lines[folded]}"
+            first_lines.setdefault(folded, document.line(key_path))
 
 
 def _problem(details: ErrorDetails) -> Problem:
-    place = details["loc"]
+    key_path = details["loc"]
     context = details.get("ctx", {})
     match details["type"]:
         case "missing":
-            owner = OWNERS.get(next((part for part in reversed(place[:-1]) if isinstance(part, str)), ""), "")
-            text = f"'{place[-1]}'{owner} must be provided"
+            owner = OWNERS.get(next((part for part in reversed(key_path[:-1]) if isinstance(part, str)), ""), "")
+            text = f"'{key_path[-1]}'{owner} must be provided"
         case "value_error":
             text = str(context["error"])
-        case kind:
-            text = TEXTS.get(kind, details["msg"]).format(**context)
-    return place, text
+        case error_type:
+            text = MESSAGES.get(error_type, details["msg"]).format(**context)
+    return key_path, text
 
 
-def _dotted(place: Place) -> str:
+def _dotted(key_path: KeyPath) -> str:
     """Returns `shares[0].schemas[1].name: `, or an empty string for the whole file."""
-    dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
-    return f"{dotted.removeprefix('.')}: " if place else ""
+    dotted = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in key_path)
+    return f"{dotted.removeprefix('.')}: " if key_path else ""

@@ -12,7 +12,8 @@ import yaml
 MAX_NODES = 200_000
 MAX_DEPTH = 20
 
-Place: TypeAlias = tuple[str | int, ...]
+KeyPath: TypeAlias = tuple[str | int, ...]
+"""Keys and list indices from the root, such as `("shares", 0, "name")`."""
 
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -27,11 +28,11 @@ class InvalidYamlError(Exception):
 @dataclass(frozen=True, slots=True)
 class Document:
     value: Any
-    lines: dict[Place, int]
-    repeated: list[Place] = field(default_factory=list)
-    """Duplicate keys of a mapping."""
+    lines: dict[KeyPath, int]
+    duplicates: list[KeyPath] = field(default_factory=list)
+    """Keys that a mapping has twice."""
 
-    def line(self, path: Place) -> int:
+    def line(self, path: KeyPath) -> int:
         """Returns the line of `path`, or of its nearest parent if the key is missing."""
         while path and path not in self.lines:
             path = path[:-1]
@@ -54,17 +55,17 @@ def read(text: str) -> Document:
         raise InvalidYamlError(1, "nested too deeply") from error
     finally:
         loader.dispose()
-    return Document(value, reader.lines, reader.repeated)
+    return Document(value, reader.lines, reader.duplicates)
 
 
 class _Reader:
     def __init__(self, loader: Any) -> None:
         self._loader = loader
         self._nodes = 0
-        self.lines: dict[Place, int] = {}
-        self.repeated: list[Place] = []
+        self.lines: dict[KeyPath, int] = {}
+        self.duplicates: list[KeyPath] = []
 
-    def value(self, node: yaml.Node, path: Place) -> Any:
+    def value(self, node: yaml.Node, path: KeyPath) -> Any:
         line = node.start_mark.line + 1
         self.lines.setdefault(path, line)
         self._nodes += 1
@@ -83,7 +84,7 @@ class _Reader:
         except (ValueError, KeyError, AttributeError) as error:  # such as the date 2024-02-31, or `!!bool x`
             raise InvalidYamlError(line, f"not a valid {node.tag.rpartition(':')[2]}") from error
 
-    def _mapping(self, node: yaml.MappingNode, path: Place) -> dict[str, Any]:
+    def _mapping(self, node: yaml.MappingNode, path: KeyPath) -> dict[str, Any]:
         """Ignores keys without a value, like the reference server."""
         values: dict[str, Any] = {}
         seen: set[str] = set()
@@ -94,7 +95,7 @@ class _Reader:
             key = key_node.value
             key_path = (*path, key)
             if key in seen:
-                self.repeated.append(key_path)
+                self.duplicates.append(key_path)
             seen.add(key)
             self.lines[key_path] = line
             value = self.value(value_node, key_path)

@@ -1,4 +1,4 @@
-"""The AWS account that a command works on: the account of the environment, like for any AWS tool.
+"""The AWS account of a command, found like the AWS CLI finds it.
 
 Command-line options override the environment. Commands use the same `core.settings.Settings` as the functions, so
 `sluice doctor` checks what the functions use. `explain` describes an AWS failure in one sentence.
@@ -95,6 +95,7 @@ class Account:
 
 @contextlib.contextmanager
 def environment_restored() -> Iterator[None]:
+    """Undoes all changes of environment variables at the end of the block."""
     saved = dict(os.environ)
     try:
         yield
@@ -124,11 +125,11 @@ def explain(error: exceptions.BotoCoreError | exceptions.ClientError) -> str:
         case exceptions.PartialCredentialsError() | exceptions.CredentialRetrievalError():
             return f"The AWS credentials are incomplete or cannot be read ({error}): {_CREDENTIALS}."
         case exceptions.ProfileNotFound():
-            return f"{error}. Choose a profile of your AWS configuration with --aws-profile or AWS_PROFILE."
+            return f"{error}. Choose an existing profile with --aws-profile or AWS_PROFILE."
         case exceptions.NoRegionError():
             return "No AWS region is set. Set AWS_REGION or use --region."
         case exceptions.ConnectionError() | exceptions.HTTPClientError():
-            return f"AWS cannot be reached: {error}."
+            return f"AWS cannot be reached: {str(error).rstrip('.')}. Check the network, --endpoint-url and --region."
     return f"The AWS client failed: {error}"
 
 
@@ -137,11 +138,14 @@ def _explain_answer(error: exceptions.ClientError) -> str:
     code, message = answer.get("Code", ""), answer.get("Message", "")
     match code:
         case "ResourceNotFoundException":
-            return "The catalog table does not exist in this account and region. Run `sluice init` to create it."
+            return (
+                "The catalog table does not exist in this account and region. Run `sluice init` to create it, "
+                "or choose another with --catalog or --region."
+            )
         case "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation":
             return f"AWS denied {error.operation_name} for these credentials: {message}"
         case "ExpiredToken" | "ExpiredTokenException" | "RequestExpired":
-            return "The AWS credentials have expired. Sign in again."
+            return "The AWS credentials have expired. Sign in again, for example with `aws sso login`."
         case _ if code in REJECTED_KEYS:
             return f"AWS rejected the credentials ({code}). Check the keys, the region and the clock."
-    return f"AWS answered {code} to {error.operation_name}: {message}"
+    return f"AWS returned {code} for {error.operation_name}: {message}"

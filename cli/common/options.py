@@ -1,4 +1,4 @@
-"""Shared by the admin commands: options, qualified names, confirmations and durations."""
+"""Options, qualified names, confirmations and durations that several commands use."""
 
 import re
 import sys
@@ -15,8 +15,10 @@ from core.catalog.errors import EntryNotFoundError
 T = TypeVar("T")
 
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")]
-Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-Replace: TypeAlias = Annotated[bool, typer.Option("--replace", help="Change the entry if it exists with other values.")]
+Yes: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+Replace: TypeAlias = Annotated[
+    bool, typer.Option("--replace", help="Overwrite an existing entry that has different values.")
+]
 
 SECONDS = {"d": 86_400, "h": 3600, "m": 60}
 
@@ -35,7 +37,7 @@ def confirm(question: str, *, yes: bool) -> None:
 
 
 def schema_name(name: str) -> tuple[str, str]:
-    """Splits at the last dot: the name of a share may contain dots, the name of a schema may not."""
+    """Splits at the last dot: share names may contain dots, schema names may not."""
     share, _, schema = name.rpartition(".")
     if not share or not schema:
         raise CommandError(f"'{name}' is not a schema name. Expected share.schema.")
@@ -50,6 +52,7 @@ def table_name(name: str) -> tuple[str, str, str]:
 
 
 def find(read: Callable[..., T], *names: str) -> T | None:
+    """Returns the entry, or None if it does not exist."""
     try:
         return read(*names)
     except EntryNotFoundError:

@@ -33,7 +33,7 @@ class Output:
                 table.add_row(*(Text(_words(record[key])) for key in columns))
             self.print(table)
         else:
-            self.note("There are none.")
+            self.note("No entries.")
 
     def record(self, record: Mapping[str, Any]) -> None:
         """Prints one record, as a line for each key that has a value or with all keys as JSON."""
@@ -47,7 +47,7 @@ class Output:
         self.print(table)
 
     def done(self, sentence: str, document: Mapping[str, Any]) -> None:
-        """Prints what the command did."""
+        """Prints the result of a command: the sentence, or the document as JSON."""
         if self.as_json:
             self.document(document)
         else:

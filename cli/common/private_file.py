@@ -1,4 +1,4 @@
-"""Files with a secret: readable only by their owner, and written atomically."""
+"""Writes files with secrets atomically, readable only by their owner."""
 
 import os
 import tempfile

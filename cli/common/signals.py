@@ -1,4 +1,4 @@
-"""Stops a command: the first signal unwinds the stack, and later signals do not interrupt the cleanup."""
+"""Stops a command: the first signal unwinds the stack, later ones do not interrupt the cleanup."""
 
 import contextlib
 import signal
@@ -57,16 +57,16 @@ def uninterrupted() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield  # Python runs signal handlers only in the main thread
         return
-    came: list[int] = []
+    deferred: list[int] = []
 
-    def remember(number: int, _frame: FrameType | None) -> None:
-        came.append(number)
+    def defer(number: int, _frame: FrameType | None) -> None:
+        deferred.append(number)
 
-    previous = {number: signal.signal(number, remember) for number in SIGNALS}
+    previous = {number: signal.signal(number, defer) for number in SIGNALS}
     try:
         yield
     finally:
         for number, handler in previous.items():
             signal.signal(number, handler)
-        for late in came:
-            signal.raise_signal(late)
+        for deferred_number in deferred:
+            signal.raise_signal(deferred_number)

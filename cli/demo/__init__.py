@@ -1,1 +1,1 @@
-"""`sluice demo`: one share from the provider's and the recipient's side, in a minute."""
+"""`sluice demo`: shows a share from the provider's and the recipient's side in a minute."""

@@ -41,7 +41,7 @@ The endpoint is {endpoint}; the profile file is {profile}. Press Ctrl-C to stop.
 
 
 def show(output: Output, *, keep: bool, port: int) -> bool:
-    """Returns whether the demo finished; False if a signal stopped it."""
+    """Returns whether the demo finished. False means that a signal stopped it."""
     story = Story(output)
     finished = False
     with until_stopped() as stop, contextlib.ExitStack() as stack:
@@ -82,7 +82,7 @@ def _read(reader: Reader, story: Story) -> dict[str, Any]:
     with story.step("Recipient: lists what is shared") as step:
         step.result = ", ".join(reader.tables())
     with story.step("Recipient: looks at the schema") as step:
-        step.result = ", ".join(f"{name} {kind}" for name, kind in reader.columns(TRIPS))
+        step.result = ", ".join(f"{name} {data_type}" for name, data_type in reader.columns(TRIPS))
     with story.step(f"Recipient: load_as_pandas, limit={LIMIT}") as step:
         rows = reader.first_rows(TRIPS, LIMIT)
         limited = reader.files(TRIPS, limit=LIMIT)

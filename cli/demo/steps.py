@@ -48,14 +48,14 @@ class Story:
         if self._output.as_json:
             return
         table = Table(title=title, title_justify="left", header_style="bold")
-        for column, kind in frame.dtypes.items():
-            table.add_column(str(column), justify="right" if kind.kind in "if" else "left")
+        for column, dtype in frame.dtypes.items():
+            table.add_column(str(column), justify="right" if dtype.kind in "if" else "left")
         for row in frame.itertuples(index=False):
             table.add_row(*map(str, row))
         self._output.print(table)
 
     def end(self, **facts: Any) -> None:
-        """Prints all steps as one document with `--json`."""
+        """Prints the total time; with `--json`, all steps and facts as one document."""
         if self._output.as_json:
             steps = [{"step": step.title, "result": step.result, "seconds": step.seconds} for step in self._steps]
             self._output.document({"steps": steps, **facts})

@@ -20,11 +20,11 @@ FILES = len(CITIES) * len(MONTHS)
 
 def write_trips(directory: Path) -> Iterator[int]:
     """Writes one commit per month with one file per city. Yields the number of files so far."""
-    chance = np.random.default_rng(YEAR)
+    random = np.random.default_rng(YEAR)
     for number, month in enumerate(MONTHS, start=1):
         write_deltalake(
             directory,
-            _month_of_trips(chance, month),
+            _month_of_trips(random, month),
             mode="append",
             partition_by=["month", "city"],
             name="trips",
@@ -33,17 +33,17 @@ def write_trips(directory: Path) -> Iterator[int]:
         yield number * len(CITIES)
 
 
-def _month_of_trips(chance: np.random.Generator, month: dt.date) -> pa.Table:
+def _month_of_trips(random: np.random.Generator, month: dt.date) -> pa.Table:
     count = len(CITIES) * TRIPS_PER_FILE
     days = (month.replace(day=28) + dt.timedelta(days=4)).replace(day=1) - month
-    started = np.datetime64(month, "us") + chance.integers(0, days.days * 86_400, count).astype("timedelta64[s]")
-    kilometres = np.round(chance.gamma(2.0, 2.5, count) + 0.3, 1)
+    started = np.datetime64(month, "us") + random.integers(0, days.days * 86_400, count).astype("timedelta64[s]")
+    kilometres = np.round(random.gamma(2.0, 2.5, count) + 0.3, 1)
     return pa.table(
         {
             "month": pa.array([month] * count),
             "city": pa.array(np.repeat(CITIES, TRIPS_PER_FILE)),
             "started_at": pa.array(started, pa.timestamp("us", tz="UTC")),
-            "minutes": pa.array(np.round(kilometres * chance.uniform(2.0, 4.0, count), 0).astype("int32")),
+            "minutes": pa.array(np.round(kilometres * random.uniform(2.0, 4.0, count), 0).astype("int32")),
             "kilometres": pa.array(kilometres),
             "fare": pa.array(np.round(3.5 + 1.9 * kilometres, 2)),
         }

@@ -1,1 +1,1 @@
-"""`sluice doctor`: named checks, each passed, warned, failed or not run, with a remedy."""
+"""`sluice doctor`: named checks of the account and its tables. A check that fails names a remedy."""

@@ -1,4 +1,4 @@
-"""Checks of the account: region, clock, credentials and catalog."""
+"""Checks the account: region, clock, credentials and catalog."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -32,23 +32,23 @@ class AccountChecks:
         try:
             return self._account.region
         except NoRegionError as error:
-            raise CheckFailedError("no region is set", "Set AWS_REGION, or give --region.") from error
+            raise CheckFailedError("no AWS region is set", "Set AWS_REGION or use --region.") from error
 
     def _clock(self) -> str:
-        """Compares the clock with the Date header of an unsigned request, which AWS rejects."""
+        """Compares the clock with the Date header of AWS's response to an unsigned request."""
         sts = self._account.client("sts", signature_version=UNSIGNED)
         try:
-            answer = sts.get_caller_identity()
-        except ClientError as error:
-            answer = error.response
-        date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
+            response = sts.get_caller_identity()
+        except ClientError as error:  # AWS rejects the request; the response still has the header
+            response = error.response
+        date = response["ResponseMetadata"]["HTTPHeaders"].get("date")
         if date is None:
-            raise CheckFailedError("the endpoint does not tell the time", "Check --endpoint-url: is it AWS?")
+            raise CheckFailedError("the response of the endpoint has no date", "Check --endpoint-url: is it AWS?")
         skew = self._now() - parsedate_to_datetime(date).timestamp()
         if abs(skew) > MAX_CLOCK_SKEW_SECONDS:
             raise CheckFailedError(
-                f"this clock is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} AWS's",
-                "Set the clock (NTP): AWS refuses signatures that are 5 minutes off.",
+                f"the clock of this machine is {abs(skew):.0f} s {'ahead of' if skew > 0 else 'behind'} AWS's",
+                "Synchronize the clock (NTP): AWS rejects signatures that are 5 minutes off.",
             )
         return f"{abs(skew):.0f} s off"
 

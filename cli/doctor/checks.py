@@ -1,7 +1,6 @@
 """Runs checks. A check is a function that returns what it found, or raises a failure or a warning.
 
-The checks of one subject build on each other. After the first failure the remaining checks do not run, because they
-would fail for the same cause. A warning does not stop the checks.
+Later checks of a subject depend on earlier ones, so they do not run after a failure. A warning does not stop them.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -75,8 +74,8 @@ def _run(subject: str, name: str, check: Callable[[], str]) -> Finding:
     except NotPassedError as error:
         return Finding(subject, name, error.status, error.detail, error.remedy)
     except SharingError as error:
-        remedy = "Recipients are told the same: mend the table, or share one that this server supports."
+        remedy = "Recipients get the same error. Repair the table, or share a table that this server supports."
         return Finding(subject, name, Status.FAILED, error.message, remedy)
     except (BotoCoreError, ClientError) as error:
-        remedy = "Put right what AWS says, then run the doctor again."
+        remedy = "Fix the cause, then run `sluice doctor` again."
         return Finding(subject, name, Status.FAILED, explain(error), remedy)

@@ -25,22 +25,24 @@ SIGNS = {
 def doctor(
     context: typer.Context,
     tables: Annotated[
-        list[str] | None, typer.Argument(metavar="[SHARE.SCHEMA.TABLE]...", help="Only these tables; else all.")
+        list[str] | None, typer.Argument(metavar="SHARE.SCHEMA.TABLE", help="Tables to check. Default: all.")
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check the account, the catalog and the tables, and say what to do for each failure.
+    """Check the account and the tables, and name a fix for each failure.
 
-    The account: region, clock, credentials, catalog. If these pass, each table: location, bucket, role, log, features,
-    paths, signed-url (one of its files is really opened), judge (deltalake must read the same of its log). Exit code 1
-    if anything failed; a warning is none.
+    Account checks: region, clock, credentials, catalog. If they pass, each table is checked: location, bucket, role,
+    log, features, paths, signed-url (opens a file like a recipient), auxiliary (its auxiliary locations, if any),
+    cross-check (compares the log reader with deltalake).
+
+    The exit code is 1 if a check failed. Warnings do not change it.
 
     Example: sluice doctor sales.retail.orders
     """
     output = Output(as_json=as_json)
     names = [table_name(name) for name in tables or ()]
     findings = []
-    for finding in _examine(account_of(context), names):
+    for finding in _check(account_of(context), names):
         findings.append(finding)
         if not as_json:
             show_finding(finding, output.print)
@@ -67,7 +69,7 @@ def require_passed(tables: Iterable[Table], account: Account, output: Output, *,
         raise CommandError(otherwise, details={"findings": [asdict(finding) for finding in failed]})
 
 
-def _examine(account: Account, names: list[tuple[str, str, str]]) -> Iterator[Finding]:
+def _check(account: Account, names: list[tuple[str, str, str]]) -> Iterator[Finding]:
     from cli.doctor.account import AccountChecks
 
     failed = False

@@ -1,7 +1,7 @@
-"""The checks of one table, by the code that will serve it: its role, its log, its files and the URLs of some.
+"""Checks one table with the code that serves it: its role, its log and some of its files.
 
-They run with the credentials of the command's caller. The functions assume the same storage role as someone
-else: its trust policy must name them too.
+The checks assume the storage role with the caller's credentials, the functions with their own. The trust policy of the
+role must name both.
 """
 
 import contextlib
@@ -33,14 +33,14 @@ class TableChecks:
         self._storage = storage
         self._delta = DeltaTables()
         self._roots: list[S3Location]
-        """The table's location, and its auxiliary ones."""
+        """The location and the auxiliary locations."""
         self._session: StorageSession
         self._snapshot: Snapshot
         self._live_files: dict[S3Location, S3Location]
-        """One of each root that has any."""
+        """One file of each root that has live files."""
 
     def run(self) -> Iterator[Finding]:
-        """Each check leaves what it opened for the next one. The one that takes longest comes last."""
+        """Runs the checks in order. Each one sets the attributes that later ones use; the slowest is last."""
         checks = [
             ("location", self._check_location),
             ("bucket", self._check_buckets),
@@ -50,7 +50,7 @@ class TableChecks:
             ("paths", self._check_paths),
             ("signed-url", self._check_signed_urls),
             *([("auxiliary", self._check_auxiliary_locations)] if self._table.auxiliary_locations else []),
-            ("judge", self._check_judge),
+            ("cross-check", self._cross_check),
         ]
         return run_checks(self._table.full_name, checks)
 
@@ -58,7 +58,9 @@ class TableChecks:
         try:
             self._roots = [S3Location.parse(root) for root in (self._table.location, *self._table.auxiliary_locations)]
         except InvalidLocationError as error:
-            raise CheckFailedError(str(error), "Give the table's folder as s3://bucket/path.") from error
+            raise CheckFailedError(
+                str(error), "Set the location to the table's folder, as s3://bucket/path."
+            ) from error
         return ", ".join(root.uri for root in self._roots)
 
     def _check_buckets(self) -> str:
@@ -69,20 +71,20 @@ class TableChecks:
         return ", ".join(f"{bucket} in {self._check_bucket(s3, bucket)}" for bucket in buckets)
 
     def _check_bucket(self, s3: Any, bucket: str) -> str:
-        """Asked as the caller, who may not see the bucket: even a refusal tells that it exists, and where."""
+        """Returns the region of a bucket. S3 reports it even to a caller without access to the bucket."""
         try:
-            answer = s3.head_bucket(Bucket=bucket)["ResponseMetadata"]
+            response = s3.head_bucket(Bucket=bucket)["ResponseMetadata"]
         except exceptions.ClientError as error:
-            answer = error.response["ResponseMetadata"]
-        if answer["HTTPStatusCode"] == HTTPStatus.NOT_FOUND:
-            remedy = "Check the spelling, and that the bucket was not deleted."
+            response = error.response["ResponseMetadata"]
+        if response["HTTPStatusCode"] == HTTPStatus.NOT_FOUND:
+            remedy = "Check the spelling of the bucket, and that it was not deleted."
             raise CheckFailedError(f"the bucket {bucket} does not exist", remedy)
         expected = self._table.region or self._account.settings.region
-        region = str(answer["HTTPHeaders"].get("x-amz-bucket-region", expected))
+        region = str(response["HTTPHeaders"].get("x-amz-bucket-region", expected))
         if region != expected:
             raise CheckFailedError(
                 f"the bucket {bucket} is in {region}, but URLs would be signed for {expected}",
-                f"Give the table the region {region} (`--bucket-region`, or `region` in the YAML file).",
+                f"Set the region of the table to {region} (`--bucket-region`, or `region` in the YAML file).",
             )
         return region
 
@@ -94,36 +96,36 @@ class TableChecks:
                 self._roots[0], role_arn=table.role_arn, external_id=table.external_id, region=table.region
             )
         except NoStorageRoleError as error:
-            remedy = "Set SLUICE_STORAGE_ROLE_ARN as the functions have it, or give the table a role of its own."
+            remedy = "Set SLUICE_STORAGE_ROLE_ARN to the server's storage role, or use `--role-arn` for the table."
             raise CheckFailedError("no storage role is set", remedy) from error
         except SharingError as error:
             raise CheckFailedError(
                 f"the role {role} cannot be assumed: {error.__cause__ or error}",
-                "Let the role's trust policy name your identity and that of the functions, with the external "
-                "id, and allow sts:AssumeRole on it to both.",
+                "Name your identity and the functions' role in the trust policy of the role, with the external id, and "
+                "allow both to call sts:AssumeRole on it.",
             ) from error
         return f"assumed {role}"
 
     def _check_log(self) -> str:
         try:
             version = self._delta.latest_version(self._session)
-            with contextlib.suppress(UnsupportedOperationError):  # the next check's to say
+            with contextlib.suppress(UnsupportedOperationError):  # the next check reports it
                 self._delta.snapshot(self._session)
         except TableFilesError as error:
             raise CheckFailedError(
                 f"the log cannot be read: {error.__cause__ or error}",
-                "Check that the location is the folder that holds _delta_log, and that the role's policy "
-                "allows s3:ListBucket on the bucket and s3:GetObject below it (with kms:Decrypt, if encrypted).",
+                "Check that the location is the folder that contains _delta_log, and that the role's policy allows "
+                "s3:ListBucket on the bucket and s3:GetObject on its objects (and kms:Decrypt if they are encrypted).",
             ) from error
         if version < self._table.start_version:
             raise CheckFailedError(
-                f"the table is at version {version}, its history is shared from {self._table.start_version} on",
-                "Give it a smaller start version, or wait for that version: until then nothing of it can be read.",
+                f"the table is at version {version}, but shares its history from version {self._table.start_version}",
+                "Set a lower start version, or wait for that version. Until then, recipients cannot read the table.",
             )
         if DIR_ACCESS in self._table.access_modes and not self._table.directory_shared:
             raise CheckFailedError(
-                "directory access shows the whole log, but the table does not share its whole history",
-                "Share the history from version 0 on, or take `dir` out of the table's access modes.",
+                "directory access exposes the whole log, but the table does not share its whole history",
+                "Share the history from version 0, or remove `dir` from the access modes of the table.",
             )
         return f"version {version}"
 
@@ -132,7 +134,11 @@ class TableChecks:
         protocol = snapshot.protocol
         has_vectors = snapshot.num_deletion_vectors > 0
         active = sorted(active_features(protocol, snapshot.metadata, deletion_vectors=has_vectors))
-        formats = "parquet and delta format" if all(FEATURES[name].plain for name in active) else "delta format only"
+        formats = (
+            "parquet and delta format"
+            if all(FEATURES[name].readable_as_parquet for name in active)
+            else "delta format only"
+        )
         clients = f"clients that read {', '.join(active)}" if active else "every client"
         features = sorted({*protocol.reader_features, *protocol.writer_features})
         return (
@@ -153,11 +159,11 @@ class TableChecks:
         return f"{', '.join(file.uri for file in self._live_files.values())}: opens"
 
     def _check_auxiliary_locations(self) -> str:
-        """Where the table has no live file, there may be those of other versions."""
+        """Checks the locations without live files. They may have files of other versions."""
         others = [root for root in self._roots[1:] if root not in self._live_files]
         empty = [root.uri for root in others if not self._opens_a_file(root)]
         if empty:
-            raise CheckWarnedError(f"nothing is in {', '.join(empty)}", "Check the spelling, or take it out.")
+            raise CheckWarnedError(f"no files in {', '.join(empty)}", "Check the spelling, or remove the location.")
         return "can be read"
 
     def _opens_a_file(self, root: S3Location) -> bool:
@@ -165,37 +171,37 @@ class TableChecks:
             listed = self._session.objects(root.bucket).list(root.key(""))
             file = next((S3Location(root.bucket, info.key) for info in listed if info.size), None)
         except TableFilesError as error:
-            remedy = "Let the role's policy allow s3:ListBucket on the bucket and s3:GetObject below the location."
+            remedy = "Allow s3:ListBucket on the bucket and s3:GetObject below the location in the role's policy."
             raise CheckFailedError(f"{root.uri} cannot be read: {error.__cause__ or error}", remedy) from error
         if file:
             open_file(self._session, file)
         return file is not None
 
-    def _check_judge(self) -> str:
-        """Asks `deltalake`, which refuses some tables that Spark and this server read."""
+    def _cross_check(self) -> str:
+        """Warns if `deltalake` cannot read the table: it refuses some tables that Spark and this server read."""
         from core.delta.cross_check import MAX_FILES, cross_check
 
         files = self._snapshot.num_files
         if files > MAX_FILES:
             raise NothingToCheckError(f"deltalake would need too much memory for {files:,} files")
         try:
-            verdict = cross_check(self._session, self._snapshot)
+            result = cross_check(self._session, self._snapshot)
         except OSError as error:
             raise CheckWarnedError(
                 f"deltalake cannot reach the table: {str(error).partition(chr(10))[0]}",
-                "This server can. If it is no passing trouble, see which proxy or certificate deltalake needs.",
+                "This server can. If the failure persists, check the proxies and certificates that deltalake uses.",
             ) from error
-        if verdict.disagreements:
+        if result.disagreements:
             raise CheckFailedError(
-                f"deltalake reads another table than this server: {'; '.join(verdict.disagreements)}",
-                "One of the two is wrong, and recipients could get wrong rows: report it, with the table's log.",
+                f"deltalake and this server read different tables: {'; '.join(result.disagreements)}",
+                "One of them is wrong, and recipients could get wrong rows. Report this, with the log of the table.",
             )
-        if verdict.refusal:
+        if result.refusal:
             raise CheckWarnedError(
-                f"deltalake cannot read the table: {verdict.refusal}",
-                "This server can. Recipients whose engine is built on deltalake may not: try with theirs.",
+                f"deltalake cannot read the table: {result.refusal}",
+                "This server can. Recipients with an engine that is built on deltalake may not: test with theirs.",
             )
-        return f"deltalake reads the same; files: {files:,}"
+        return f"deltalake reads the same table; files: {files:,}"
 
 
 def check_tables(tables: Iterable[Table], account: Account) -> Iterator[Finding]:

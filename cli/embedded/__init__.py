@@ -1,1 +1,1 @@
-"""The embedded AWS: MiniStack, pinned, in an environment of its own, bound to 127.0.0.1 and ended with its owner."""
+"""The embedded AWS: a pinned MiniStack in its own environment, on 127.0.0.1, that ends with the command."""

@@ -1,7 +1,7 @@
-"""Environments for tools that cannot share ours, such as the embedded AWS.
+"""Virtual environments of tools that cannot share ours, such as the embedded AWS.
 
 MiniStack pins its own botocore, so it has its own environment, created once per user and shared by all checkouts. The
-name of the folder contains a hash of the pinned requirements: a changed pin creates a new environment.
+name of its folder contains a hash of the pinned requirements, so a changed pin creates a new environment.
 """
 
 import hashlib
@@ -36,8 +36,8 @@ def tool_python(requirements: Path) -> Path:
 
 
 def find_uv() -> str | None:
-    beside_the_checkout = Path(__file__).parents[2] / ".tools" / "uv" / "bin" / "uv"
-    return shutil.which("uv") or (str(beside_the_checkout) if beside_the_checkout.exists() else None)
+    in_checkout = Path(__file__).parents[2] / ".tools" / "uv" / "bin" / "uv"
+    return shutil.which("uv") or (str(in_checkout) if in_checkout.exists() else None)
 
 
 def _install(requirements: Path, home: Path) -> None:
@@ -76,5 +76,5 @@ def _run(tool: str, command: list[str]) -> None:
 
 if __name__ == "__main__":
     ministack_python()
-    for more in sys.argv[1:]:
-        tool_python(Path(more))
+    for requirements in sys.argv[1:]:
+        tool_python(Path(requirements))

@@ -1,4 +1,4 @@
-"""The process of the emulator. Listens on a free port of 127.0.0.1 and ends with the command that started it."""
+"""Runs the emulator as a process. It listens on a free port of 127.0.0.1 and ends with the command that started it."""
 
 import contextlib
 import ctypes
@@ -40,7 +40,7 @@ class EmbeddedAws:
 
     def check_running(self) -> None:
         if self.process and self.process.poll() is not None:
-            raise CommandError("The embedded AWS has ended unexpectedly. Start the command again.")
+            raise CommandError("The embedded AWS stopped unexpectedly. Run the command again.")
 
     @property
     def endpoint_url(self) -> str:

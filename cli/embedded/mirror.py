@@ -24,7 +24,7 @@ POLL_SECONDS = 1.0
 LOG = "_delta_log"
 COMMIT = re.compile(rf"{LOG}/\d{{20}}\.json")
 
-# Identifies the content of a file: modification time in nanoseconds, and size.
+# Changes with the content of a file: modification time in nanoseconds, and size.
 Stamp = tuple[int, int]
 # Called with the number of copied files and the total.
 OnCopied = Callable[[int, int], None]

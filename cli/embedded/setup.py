@@ -117,7 +117,7 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
 
 
 def _storage_role(iam: "IAMClient") -> None:
-    # The functions, and the owner, who runs `sluice doctor`.
+    # Trusts the functions, and the owner, who runs `sluice doctor`.
     principal = {"AWS": [_arn("user", FUNCTIONS_USER), f"arn:aws:iam::{ACCOUNT_ID}:root"]}
     trust = _policy({"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": principal})
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
@@ -129,8 +129,8 @@ def _storage_role(iam: "IAMClient") -> None:
     iam.put_role_policy(RoleName=STORAGE_ROLE, PolicyName=POLICY_NAME, PolicyDocument=policy)
 
 
-def _arn(kind: str, name: str) -> str:
-    return f"arn:aws:iam::{ACCOUNT_ID}:{kind}/{name}"
+def _arn(resource_type: str, name: str) -> str:
+    return f"arn:aws:iam::{ACCOUNT_ID}:{resource_type}/{name}"
 
 
 def _allow(actions: list[str], *resources: str) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Columns of files that remember what a predicate asked of their statistics, and so know where it got no answer."""
+"""Statistics of files that record what a predicate reads, to find the files that lack it."""
 
 from collections.abc import Sequence
 from typing import TypeAlias
@@ -8,16 +8,16 @@ from core.pruning.columns import Absent, Columns, JsonValue
 Path: TypeAlias = tuple[str, ...]
 
 
-class AskedColumns:
-    def __init__(self, columns: Columns, asked: tuple[set[Path], set[Path]] | None = None) -> None:
+class RecordingColumns:
+    def __init__(self, columns: Columns, reads: tuple[set[Path], set[Path]] | None = None) -> None:
         self._columns = columns
-        self._ranges, self._null_counts = self._asked = asked or (set(), set())
+        self._ranges, self._null_counts = self._reads = reads or (set(), set())
 
     def __len__(self) -> int:
         return len(self._columns)
 
-    def select(self, chosen: bytes) -> "AskedColumns":
-        return AskedColumns(self._columns.select(chosen), self._asked)
+    def select(self, chosen: bytes) -> "RecordingColumns":
+        return RecordingColumns(self._columns.select(chosen), self._reads)
 
     def partition(self, name: str) -> Sequence[str | Absent | None]:
         return self._columns.partition(name)
@@ -38,14 +38,14 @@ class AskedColumns:
         return self._columns.num_records()
 
     def lack_statistics(self) -> list[bool]:
-        """Of each file, whether something that was asked is not there. A column of nulls alone has no range to tell."""
+        """Returns for each file whether it lacks statistics that were read. A column of only nulls has no range."""
         columns, rows = self._columns, self.num_records()
         lacking = [False] * len(rows)
         for path in self._ranges:
             found = zip(columns.minimum(path), columns.maximum(path), columns.null_count(path), rows, strict=True)
-            for number, (low, high, nulls, all_rows) in enumerate(found):
-                lacking[number] |= (low is None or high is None) and (nulls is None or nulls != all_rows)
+            for index, (low, high, nulls, all_rows) in enumerate(found):
+                lacking[index] |= (low is None or high is None) and (nulls is None or nulls != all_rows)
         for path in self._null_counts - self._ranges:
-            for number, nulls in enumerate(columns.null_count(path)):
-                lacking[number] |= nulls is None
+            for index, nulls in enumerate(columns.null_count(path)):
+                lacking[index] |= nulls is None
         return lacking

@@ -11,42 +11,46 @@ from cli.common.output import Output, console
 
 def explain(
     context: typer.Context,
-    table: Annotated[str, typer.Argument(metavar="SHARE.SCHEMA.TABLE")],
+    table: Annotated[
+        str, typer.Argument(metavar="SHARE.SCHEMA.TABLE", help="Name of the table, with its share and schema.")
+    ],
     where: Annotated[
         list[str] | None,
-        typer.Option(metavar="SQL", help="A SQL hint, as in `predicateHints`. Repeatable: all of them hold."),
+        typer.Option(metavar="SQL", help="A SQL hint, as in `predicateHints`. Repeatable: all hints apply."),
     ] = None,
     json_hint: Annotated[
         str | None,
         typer.Option(
-            "--json", metavar="JSON", help="A JSON hint, as in `jsonPredicateHints`. With --where: both hold."
+            "--json", metavar="JSON", help="A JSON hint, as in `jsonPredicateHints`. Applies together with --where."
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="A limit, as in `limitHint`.")] = None,
-    version: Annotated[int | None, typer.Option(min=0, help="The table at this version, if not its latest.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="A row limit, as in `limitHint`.")] = None,
+    version: Annotated[
+        int | None, typer.Option(min=0, help="Read the table at this version. Default: the latest.")
+    ] = None,
     timestamp: Annotated[
         str | None,
-        typer.Option("--at", metavar="TIMESTAMP", help="The table at this moment, such as 2025-01-31T12:00:00Z."),
+        typer.Option("--at", metavar="TIMESTAMP", help="Read the table at this time, such as 2025-01-31T12:00:00Z."),
     ] = None,
     output_format: Annotated[
-        Literal["text", "json"], typer.Option("--output", help="Bars for a person, or one JSON document.")
+        Literal["text", "json"], typer.Option("--output", help="Print bars and text, or one JSON document.")
     ] = "text",
 ) -> None:
-    """Explain which files a query of a table lists, and why.
+    """Explain which files of a table a query lists, and why.
 
-    It judges every file with the code that answers queries: left out by its partition values, left out by its
-    statistics, or kept. Of the kept ones, **unknown** are those that may match only because nothing else is known: they
-    have no statistics of a column that the predicate asks for, or no part of the predicate can be used. Each part is
-    shown with what it was used by, or why it was ignored; a hint that cannot be read is no error to a server either.
+    Evaluates every file with the code that answers queries. A file is **left out** by its partition values or its
+    statistics, or it is **kept**. A kept file is **unknown** if it has no statistics for a column of the predicate, or
+    if no part of the predicate can be used. For each part of the predicate, the output says whether partition values or
+    statistics were used, or why the part was ignored. An invalid hint is ignored, as on the server.
 
-    If the server would answer from an index, so does this: files of chunks that need not be read are **left out
-    unread**. It shows what was read of the index, and how long each step took.
+    If the server would use an index, so does this command. Files in chunks that cannot match are **left out unread**.
+    The output shows what was read of the index, and how long each step took.
 
     Example: sluice explain sales.retail.orders --where "day = '2025-01-31' AND amount > 100" --limit 1000
     """
     if version is not None and timestamp is not None:
-        raise typer.BadParameter("--version and --at both say which version: give one of them.")
-    from cli.explain.show import document, picture
+        raise typer.BadParameter("--version and --at cannot be used together.")
+    from cli.explain.show import chart, document
     from cli.explain.table import explain_query
     from core.api.requests.query import QueryRequest
 
@@ -61,5 +65,5 @@ def explain(
     if output.as_json:
         output.document(document(shared.full_name, funnel))
     else:
-        for content in picture(shared.full_name, funnel):
+        for content in chart(shared.full_name, funnel):
             output.print(content)

@@ -1,7 +1,7 @@
-"""What becomes of each file of a snapshot in a query: left out, and by what; or kept, and how much is known of it.
+"""Counts the files of a snapshot by their fate in a query: left out or kept, and why.
 
-Files are judged by the code that answers queries, a batch at a time: what is told here is what a recipient gets. With
-an index, files of chunks that a query does not read are not looked at here either.
+Evaluates batches of files with the code that answers queries, so the counts match what a recipient gets. With an index,
+reads only the chunks that the query reads.
 """
 
 from collections import deque
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from itertools import compress, repeat
 
-from cli.explain.columns import AskedColumns
+from cli.explain.columns import RecordingColumns
 from cli.explain.index import IndexUse
 from core.delta.log.batch import FileBatch
 from core.delta.snapshot import Snapshot
@@ -23,16 +23,16 @@ from core.sharing.selection import Selection
 
 
 class Fate(IntEnum):
-    """The verdicts of a predicate, and two more: a file is not looked at, or kept for want of knowledge."""
+    """The truth values of a predicate, and two more: not read, and unknown."""
 
     LEFT_OUT_BY_PARTITION = PRUNED_BY_PARTITION
     LEFT_OUT_BY_STATISTICS = 0
     EVERY_ROW_MATCHES = MAY_MATCH | ALL_MATCH
     SOME_ROW_MAY_MATCH = MAY_MATCH
     LEFT_OUT_UNREAD = 16
-    """In a chunk of the index in which no file can match."""
+    """In a chunk of the index that cannot contain a matching file."""
     UNKNOWN = 8
-    """Statistics are missing that the predicate asks for, or no part of it can be used."""
+    """Kept, because statistics that the predicate needs are missing, or because no part of it can be used."""
 
 
 KEPT = (Fate.EVERY_ROW_MATCHES, Fate.SOME_ROW_MAY_MATCH, Fate.UNKNOWN)
@@ -43,15 +43,15 @@ class Count:
     files: int = 0
     bytes: int = 0
     rows: int = 0
-    """Those that are not deleted, as far as files say how many they have."""
+    """Rows that are not deleted, in the files that have a row count."""
     files_without_row_count: int = 0
 
-    def add(self, sizes: Iterable[int], rows: Iterable[int | None]) -> None:
-        for size, number in zip(sizes, rows, strict=True):
+    def add(self, sizes: Iterable[int], row_counts: Iterable[int | None]) -> None:
+        for size, rows in zip(sizes, row_counts, strict=True):
             self.files += 1
             self.bytes += size
-            self.rows += number or 0
-            self.files_without_row_count += number is None
+            self.rows += rows or 0
+            self.files_without_row_count += rows is None
 
     def __add__(self, other: "Count") -> "Count":
         return Count(
@@ -66,13 +66,13 @@ class Count:
 class Funnel:
     version: int
     parts: tuple[Note, ...]
-    """Of the predicate, with what became of each."""
+    """The parts of the predicate: how each was used, or why not."""
     fates: Mapping[Fate, Count]
     limited: Count | None
-    """What a limit leaves of the kept files."""
+    """The kept files up to the limit. None without a limit."""
     index: IndexUse | None = None
     unused_index: int | None = None
-    """The version of an index that is there, if it is of no use to the query."""
+    """The version of an existing index that the query does not use."""
 
     @property
     def kept(self) -> Count:
@@ -84,19 +84,19 @@ class Funnel:
 
     @property
     def listed(self) -> Count:
-        """What a recipient gets."""
+        """The files that a recipient gets."""
         return self.kept if self.limited is None else self.limited
 
 
 def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], None]) -> Funnel:
-    """`progress` is told how many files have been looked at."""
+    """Counts all files of a snapshot. Calls `progress` with the number of files read so far."""
     fates = {fate: Count() for fate in Fate}
     batches = _counted(snapshot.batches(selection.predicate), selection.predicate, fates, progress)
     limited = None if selection.limit is None else _limited(batches, selection)
-    deque(batches, maxlen=0)  # those that a limit does not come to
-    seen = sum(fates.values(), Count())
-    unread = snapshot.num_files - seen.files
-    fates[Fate.LEFT_OUT_UNREAD] = Count(unread, snapshot.size - seen.bytes, files_without_row_count=unread)
+    deque(batches, maxlen=0)  # also counts the batches after the limit
+    read = sum(fates.values(), Count())
+    unread = snapshot.num_files - read.files
+    fates[Fate.LEFT_OUT_UNREAD] = Count(unread, snapshot.size - read.bytes, files_without_row_count=unread)
     return Funnel(snapshot.version, selection.predicate.notes if selection.predicate else (), fates, limited)
 
 
@@ -106,16 +106,16 @@ def _counted(
     fates: Mapping[Fate, Count],
     progress: Callable[[int], None],
 ) -> Iterator[FileBatch]:
-    seen = 0
+    files_read = 0
     for batch in batches:
-        columns = AskedColumns(batch.columns)
-        found = _fates(predicate, columns) if predicate else bytes([Fate.EVERY_ROW_MATCHES]) * len(columns)
-        rows = _rows(batch, columns)
+        columns = RecordingColumns(batch.columns)
+        fate_of_file = _fates(predicate, columns) if predicate else bytes([Fate.EVERY_ROW_MATCHES]) * len(columns)
+        row_counts = _row_counts(batch, columns)
         for fate, count in fates.items():
-            chosen = [each == fate for each in found]
-            count.add(compress(batch.sizes, chosen), compress(rows, chosen))
-        seen += len(columns)
-        progress(seen)
+            chosen = [found == fate for found in fate_of_file]
+            count.add(compress(batch.sizes, chosen), compress(row_counts, chosen))
+        files_read += len(columns)
+        progress(files_read)
         yield batch
 
 
@@ -123,21 +123,21 @@ def _limited(batches: Iterable[FileBatch], selection: Selection) -> Count:
     count = Count()
     for kept in selection.kept(batches, Observed()):
         files = kept.files
-        count.add(files.sizes, _rows(files, files.columns))
+        count.add(files.sizes, _row_counts(files, files.columns))
     return count
 
 
-def _fates(predicate: Predicate, columns: AskedColumns) -> bytes:
+def _fates(predicate: Predicate, columns: RecordingColumns) -> bytes:
     fates = bytearray(predicate.evaluate(columns))
     undecided = bytes(fates.translate(IS_UNDECIDED))
     is_used = predicate.uses_partitions or predicate.uses_stats
     unknown = columns.select(undecided).lack_statistics() if is_used else repeat(True)
-    for place, is_unknown in zip(compress(range(len(fates)), undecided), unknown, strict=False):
+    for index, is_unknown in zip(compress(range(len(fates)), undecided), unknown, strict=False):
         if is_unknown:
-            fates[place] = Fate.UNKNOWN
+            fates[index] = Fate.UNKNOWN
     return bytes(fates)
 
 
-def _rows(batch: FileBatch, columns: Columns) -> list[int | None]:
-    """Of each file, how many rows are not deleted, if it says so."""
+def _row_counts(batch: FileBatch, columns: Columns) -> list[int | None]:
+    """Returns the number of rows of each file that are not deleted, or None if its statistics lack it."""
     return list(map(row_count, columns.num_records(), batch.deletion_vectors))

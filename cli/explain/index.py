@@ -1,6 +1,6 @@
-"""What a query takes of an index: the code that answers does it, with a watch on each of its steps.
+"""Measures what a query reads of an index and how long each step takes, with the code that answers queries.
 
-The watch begins with nothing known of the table, as a function does after a cold start.
+Starts with empty caches, like a function after a cold start.
 """
 
 import contextlib
@@ -21,11 +21,11 @@ from core.sharing.selection import Selection
 
 
 class Stage(StrEnum):
-    """In the order of a query."""
+    """The steps of a query, in their order."""
 
     ROOT = "head and root"
     LOG = "newer commits"
-    """The log is looked at, and what was committed since the index is laid over it."""
+    """Lists the log and replays the commits after the index."""
     ZONES = "zones"
     CHUNKS = "chunks fetched"
     FILES = "files pruned"
@@ -37,7 +37,7 @@ class IndexUse:
     chunks: int
     chunks_read: int
     files: int
-    """In all chunks: those of newer commits are not among them."""
+    """In all chunks, without the files of newer commits."""
     files_read: int
     requests: int
     items: int
@@ -46,8 +46,8 @@ class IndexUse:
 
 
 @dataclass(slots=True)
-class Watch:
-    """Measures the time of each stage, without the stages nested in it."""
+class Stopwatch:
+    """Measures the time of each stage, without the stages nested in it. Records the chunks that were read."""
 
     now: Callable[[], float] = time.perf_counter
     seconds: dict[Stage, float] = field(default_factory=lambda: dict.fromkeys(Stage, 0.0))
@@ -72,8 +72,8 @@ class Watch:
 
 
 @dataclass(frozen=True)
-class WatchedCheckpoint(StoredIndex):
-    watch: Watch
+class TimedIndex(StoredIndex):
+    watch: Stopwatch
 
     def chunks(self, predicate: Predicate | None = None) -> list[ChunkInfo]:
         with self.watch.on(Stage.ZONES):
@@ -88,22 +88,22 @@ class WatchedCheckpoint(StoredIndex):
             yield content
 
 
-class WatchedIndexes:
-    """Stands in the place of the server's own."""
+class TimedIndexes:
+    """Replaces the `StoredIndexes` of the server, and times them."""
 
-    def __init__(self, store: IndexStore, watch: Watch) -> None:
+    def __init__(self, store: IndexStore, watch: Stopwatch) -> None:
         self._store = store
         self._indexes = StoredIndexes(store)
         self._watch = watch
-        self._found: WatchedCheckpoint | None = None
+        self._found: TimedIndex | None = None
         self._failed = False
 
-    def latest(self, location_uri: str) -> WatchedCheckpoint | None:
+    def latest(self, location_uri: str) -> TimedIndex | None:
         with self._watch.on(Stage.ROOT):
             found = self._indexes.latest(location_uri)
         if found is None:
             return None
-        self._found = WatchedCheckpoint(found.store, found.table, found.build, found.root, self._watch)
+        self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch)
         return self._found
 
     def distrust(self, location_uri: str) -> None:
@@ -112,11 +112,11 @@ class WatchedIndexes:
 
     @property
     def version(self) -> int | None:
-        """Of the index that is there, of use or not."""
+        """The version of the existing index, whether the query uses it or not."""
         return self._found.version if self._found else None
 
     def use(self, snapshot: Snapshot, selection: Selection) -> IndexUse | None:
-        """Does what a query does, up to its lines. None if it does without the index."""
+        """Runs the query without writing its lines. Returns None if the query does not use the index."""
         index, traffic = self._found, self._store.traffic
         if index is None or index.build not in snapshot.checkpoint_id:
             return None

@@ -1,7 +1,7 @@
-"""What became of the files, for a person: a bar for each group of them, and a line for each part of the predicate; and
-if an index was used, what was read of it and how long that took.
+"""The explanation of a query as text and as a JSON document.
 
-For a script, the same as one JSON document, with exact numbers.
+The text has a bar for each group of files and a line for each part of the predicate. If an index was used, it also
+shows what was read of it and how long that took. The document has the same numbers, exact.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,8 +17,8 @@ from cli.explain.index import IndexUse, Stage
 from core.pruning.compiler import Note
 
 BAR_WIDTH = 20
-BAR_STEPS = 8 * BAR_WIDTH  # a character shows eighths
-# In the order in which a query meets them: where one bar ends, the next begins.
+BAR_STEPS = 8 * BAR_WIDTH  # block characters show eighths
+# In the order of a query. Each bar starts where the previous one ends.
 LEFT_OUT = {
     Fate.LEFT_OUT_UNREAD: "left out unread",
     Fate.LEFT_OUT_BY_PARTITION: "left out by partition",
@@ -77,7 +77,7 @@ def _numbers(count: Count) -> dict[str, int]:
     }
 
 
-def picture(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
+def chart(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
     yield Text.assemble((table, "bold"), f" at version {funnel.version}\n")
     yield _bars(funnel)
     if funnel.parts:
@@ -85,12 +85,12 @@ def picture(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
         yield _parts(funnel.parts)
     if funnel.index:
         yield ""
-        yield from _index_picture(funnel.index)
+        yield from _index_chart(funnel.index)
     yield f"\n{_summary(funnel.total, funnel.listed)}"
     if advice := _advice(funnel):
         yield f"→ {advice}"
     if funnel.unused_index is not None:
-        yield f"→ The index, of version {funnel.unused_index}, is of no use. `sluice index {table}` builds another."
+        yield f"→ The index (version {funnel.unused_index}) was not used. Run `sluice index {table}` to update it."
 
 
 def _bars(funnel: Funnel) -> Table:
@@ -98,6 +98,7 @@ def _bars(funnel: Funnel) -> Table:
     total = funnel.total.files
 
     def add(label: str, count: Count, begin: int, color: str, *, bold: bool = False) -> int:
+        """Returns the end of the bar."""
         if not count.files:
             table.add_row(label, "", "0", style="dim")
             return begin
@@ -107,26 +108,26 @@ def _bars(funnel: Funnel) -> Table:
         return begin + count.files
 
     add("all", funnel.total, 0, "default", bold=True)
-    place = 0
+    end = 0
     if funnel.parts:
         for fate, label in LEFT_OUT.items():
             if fate is Fate.LEFT_OUT_UNREAD and funnel.index is None:
                 continue
-            place = add(label, funnel.fates[fate], place, "green")
-        add("kept", funnel.kept, place, "cyan", bold=True)
-        begin = place
+            end = add(label, funnel.fates[fate], end, "green")
+        add("kept", funnel.kept, end, "cyan", bold=True)
+        begin = end
         for fate, label in KEPT.items():
             begin = add(label, funnel.fates[fate], begin, "yellow" if fate is Fate.UNKNOWN else "cyan")
     if funnel.limited is not None:
-        add("listed up to the limit", funnel.limited, place, "cyan", bold=True)
+        add("listed up to the limit", funnel.limited, end, "cyan", bold=True)
     return table
 
 
-def _index_picture(index: IndexUse) -> Iterator[str | Table]:
+def _index_chart(index: IndexUse) -> Iterator[str | Table]:
     yield f"From the index of version {index.version}: {index.requests} requests, {decimal(index.content_bytes)}"
     table = _table_of_bars("CHUNKS", "FILES")
-    whole, read = _bar(index.chunks, 0, index.chunks), _bar(index.chunks, 0, index.chunks_read, "cyan")
-    table.add_row("all", whole, f"{index.chunks:,}", f"{index.files:,}", style="bold")
+    all_chunks, read = _bar(index.chunks, 0, index.chunks), _bar(index.chunks, 0, index.chunks_read, "cyan")
+    table.add_row("all", all_chunks, f"{index.chunks:,}", f"{index.files:,}", style="bold")
     table.add_row("read", read, f"{index.chunks_read:,}", f"{index.files_read:,}")
     yield table
     yield ""
@@ -144,7 +145,7 @@ def _times(seconds: Mapping[Stage, float]) -> Table:
 
 
 def _table_of_bars(*headings: str) -> Table:
-    """A label, a bar, and numbers."""
+    """Returns an empty table. A row is a label, a bar and numbers."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
@@ -154,7 +155,7 @@ def _table_of_bars(*headings: str) -> Table:
 
 
 def _bar(total: float, begin: float, end: float, color: str = "default") -> Bar:
-    """Whatever is not nothing can be seen."""
+    """Returns a bar that is visible unless it is empty."""
     visible = max(end, begin + total / BAR_STEPS) if end > begin else end
     return Bar(total, begin, visible, width=BAR_WIDTH, color=color)
 
@@ -163,8 +164,8 @@ def _parts(notes: tuple[Note, ...]) -> Table:
     table = Table(box=None, pad_edge=False, show_header=False)
     for note in notes:
         sign = Text("✓", style="green") if note.used_by else Text("!", style="yellow")
-        fate = f"by {note.used_by}" if note.used_by else f"ignored: {note.ignored_because}"
-        table.add_row(sign, Text(note.text, style="bold"), Text(fate))
+        use = f"by {note.used_by}" if note.used_by else f"ignored: {note.ignored_because}"
+        table.add_row(sign, Text(note.text, style="bold"), Text(use))
     return table
 
 
@@ -172,14 +173,14 @@ def _summary(total: Count, listed: Count) -> str:
     if listed.files == total.files:
         return f"A query lists every file: {total.files:,}, {decimal(total.bytes)}."
     saved = total.bytes - listed.bytes
-    share = 100 * saved // max(total.bytes, 1)
+    percent = 100 * saved // max(total.bytes, 1)
     size = f"{decimal(saved)} of {decimal(total.bytes)}"
-    return f"A query lists {listed.files:,} of {total.files:,} files, and saves {size} ({share} %)."
+    return f"A query lists {listed.files:,} of {total.files:,} files, and saves {size} ({percent} %)."
 
 
 def _advice(funnel: Funnel) -> str | None:
     if not funnel.fates[Fate.UNKNOWN].files:
         return None
     if not any(note.used_by for note in funnel.parts):
-        return "No part of the predicate can be used, so nothing is known of any file."
+        return "No part of the predicate can be used, so no file can be left out."
     return "Unknown: no statistics of a column in the predicate. Let a writer that collects them rewrite these files."

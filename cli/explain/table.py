@@ -1,4 +1,4 @@
-"""Opens a table like the server, with the caller's credentials, and explains a query."""
+"""Opens a table like the server does, but with the caller's credentials, and explains a query."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,7 +6,7 @@ from dataclasses import replace
 from cli.common.account import Account
 from cli.common.reading import reading
 from cli.explain.funnel import Funnel, follow
-from cli.explain.index import Stage, Watch, WatchedIndexes
+from cli.explain.index import Stage, Stopwatch, TimedIndexes
 from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
@@ -22,13 +22,13 @@ def explain_query(account: Account, table: Table, query: QueryRequest, progress:
 
 def _explain(account: Account, table: Table, query: QueryRequest, progress: Callable[[str], None]) -> Funnel:
     require_urls(table)
-    watch, index_table = Watch(), account.settings.index_table
-    indexes = WatchedIndexes(IndexStore(account.client("dynamodb"), index_table), watch) if index_table else None
+    watch, index_table = Stopwatch(), account.settings.index_table
+    indexes = TimedIndexes(IndexStore(account.client("dynamodb"), index_table), watch) if index_table else None
     tables = SharedTables(account.storage(), DeltaTables(index=indexes))
     storage = tables.open(table)
     with watch.on(Stage.LOG):
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
     selection = Selection.of(query, snapshot.metadata)
     use = indexes.use(snapshot, selection) if indexes else None
-    funnel = follow(snapshot, selection, lambda seen: progress(f"{seen:,} of {snapshot.num_files:,} files"))
+    funnel = follow(snapshot, selection, lambda read: progress(f"{read:,} of {snapshot.num_files:,} files"))
     return replace(funnel, index=use, unused_index=None if use or indexes is None else indexes.version)

@@ -1,1 +1,1 @@
-"""`sluice index`: builds the indexes of tables on this machine, and tells what became of them."""
+"""`sluice index`: builds the indexes of tables on this machine, and shows their status."""

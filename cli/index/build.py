@@ -1,4 +1,4 @@
-"""Builds indexes of tables on this machine, with a Spark of its own for tables that are too large to do without."""
+"""Builds the indexes of tables on this machine. Starts Spark only for tables that need it."""
 
 import contextlib
 import sys
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 # The modules that the extra `pipeline` installs.
 EXTRA_MODULES = frozenset({"pyspark", "py4j"})
-QUIET = {"spark.log.level": "ERROR"}
+QUIET_SPARK = {"spark.log.level": "ERROR"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,83 +47,87 @@ def index_table(account: Account, *, write_rate: float | None = None) -> IndexTa
     name = account.settings.index_table
     if name is None:
         raise CommandError(
-            "There is no table for indexes: set SLUICE_INDEX_TABLE to the output IndexTable of the deployed stack."
+            "No index table is set. Use --index, or set SLUICE_INDEX_TABLE to the output IndexTable of the stack."
         )
     client = account.client("dynamodb")
     return IndexTable(IndexStore(client, name), IndexWriter(client, name, units_per_second=write_rate))
 
 
 @contextlib.contextmanager
-def index_table_found() -> Iterator[None]:
+def index_table_required(account: Account) -> Iterator[None]:
+    """Raises a CommandError if the index table does not exist."""
     try:
         yield
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
         raise CommandError(
-            "The table for indexes is not in this account and region: see SLUICE_INDEX_TABLE."
+            f"The index table '{account.settings.index_table}' does not exist in this account and region. "
+            "Check --index, SLUICE_INDEX_TABLE and --region."
         ) from error
 
 
 def build_indexes(account: Account, tables: Iterable[Table], options: BuildOptions) -> Generator[Result]:
-    """One after the other: what is wrong with one table does not keep the others from theirs."""
+    """Indexes the tables one after the other. A failure does not stop the remaining tables."""
     indexes = index_table(account, write_rate=options.write_rate)
-    seen: set[str] = set()
-    with environment_restored(), index_table_found(), _local_spark() as spark:
+    built: set[str] = set()
+    with environment_restored(), index_table_required(account), _local_spark() as start_spark:
         account.export()
         for table in tables:
             with reported(table.full_name, sys.stderr) as report:
-                started = partial(spark, report)
                 indexer = Indexer(
-                    indexes, spark=started, columns=options.columns, footers=options.footers, progress=report
+                    indexes,
+                    spark=partial(start_spark, report),
+                    columns=options.columns,
+                    footers=options.footers,
+                    progress=report,
                 )
-                result = _in_thread(partial(_build, indexer, table, seen, full=options.full))
+                result = _in_thread(partial(_build, indexer, table, built, full=options.full))
             yield result
 
 
 def _in_thread(work: Callable[[], T]) -> T:
-    """So that a signal, which comes to the main thread, does not cut through a talk with Spark's JVM.
+    """Runs `work` in its own thread, so a signal in the main thread cannot interrupt a call to Spark's JVM.
 
-    The thread ends with the process: a build may be given up at any point.
+    After a signal, the thread ends with the process. A build can be abandoned at any point.
     """
-    done: Future[T] = Future()
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            done.set_result(work())
-        except BaseException as error:  # noqa: BLE001  the caller gets it
-            done.set_exception(error)
+            future.set_result(work())
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
+            future.set_exception(error)
 
     threading.Thread(target=run, name="build", daemon=True).start()
-    return done.result()
+    return future.result()
 
 
-def _build(indexer: Indexer, table: Table, seen: set[str], *, full: bool) -> Result:
+def _build(indexer: Indexer, table: Table, built: set[str], *, full: bool) -> Result:
+    """Indexes one table. `built` holds the locations so far: tables with the same location share an index."""
     try:
         with reading(table):
             location = S3Location.parse(table.location).uri
-            full = full and location not in seen  # tables of one location have one index
-            seen.add(location)
+            full = full and location not in built
+            built.add(location)
             return indexer.index(table, full=full)
     except CommandError as error:
         return Failure(table.full_name, error.message)
-    except (WriteFailedError, NoJavaError) as error:
+    except (WriteFailedError, NoJavaError, NotIndexableError) as error:
         return Failure(table.full_name, str(error))
-    except NotIndexableError:
-        return Failure(table.full_name, "What its log says of a single file is larger than DynamoDB takes.")
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.partition(".")[0] not in EXTRA_MODULES:
             raise
         return Failure(
             table.full_name,
-            f"{missing.name} is not installed. Large tables and tables without statistics are indexed with Spark: "
+            f"{missing.name} is not installed. Large tables and tables without statistics need Spark: "
             "install sluice-sharing[pipeline].",
         )
 
 
 @contextlib.contextmanager
 def _local_spark() -> Iterator["Callable[[Progress], SparkSession]"]:
-    """Spark on this machine, started when it is first asked for."""
+    """Provides a function that starts Spark on this machine at its first call. Stops Spark at the end."""
     session: SparkSession | None = None
 
     def start(report: Progress) -> "SparkSession":
@@ -132,18 +136,18 @@ def _local_spark() -> Iterator["Callable[[Progress], SparkSession]"]:
             from pipeline.spark.session import local_session
 
             report("starting Spark", 0, None)
-            session = local_session(settings=QUIET)
+            session = local_session(settings=QUIET_SPARK)
         return session
 
     try:
         yield start
     finally:
         if session is not None:
-            _end(session)
+            _stop(session)
 
 
-def _end(session: "SparkSession") -> None:
-    """Also in the middle of a build, of which there is then nothing more to tell."""
+def _stop(session: "SparkSession") -> None:
+    """Silences Spark first: a cancelled build would log stack traces."""
     session.sparkContext.setLogLevel("OFF")
     session.sparkContext.cancelAllJobs()
     session.stop()

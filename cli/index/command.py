@@ -1,4 +1,4 @@
-"""`sluice index`: the files of large tables packed in DynamoDB, where a query finds those that it needs."""
+"""`sluice index`: builds the indexes of large tables, and shows how far they are behind."""
 
 import contextlib
 import time
@@ -17,11 +17,11 @@ from pipeline import build_options as options
 
 BUILD = "build"
 
-Names = Annotated[list[str] | None, typer.Argument(metavar="[SHARE.SCHEMA.TABLE]...")]
+TABLE = "SHARE.SCHEMA.TABLE"
 
 
 class _BuildByDefault(TyperGroup):
-    """`sluice index TABLE` is `sluice index build TABLE`. A table's name has dots, so it is never that of a command."""
+    """Reads `sluice index TABLE` as `sluice index build TABLE`. A table name has dots, so it cannot be a command."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if args and args[0] not in self.commands and args[0] not in self.get_help_option_names(ctx):
@@ -32,14 +32,14 @@ class _BuildByDefault(TyperGroup):
 app = typer.Typer(
     cls=_BuildByDefault,
     no_args_is_help=True,
-    help="Indexes of large tables. `sluice index TABLE` is short for `sluice index build TABLE`.",
+    help="Build indexes of large tables. `sluice index TABLE` is short for `sluice index build TABLE`.",
 )
 
 
 @app.command(BUILD)
 def build(
     context: typer.Context,
-    tables: Names = None,
+    tables: Annotated[list[str] | None, typer.Argument(metavar=TABLE, help="Tables to index.")] = None,
     every: Annotated[bool, typer.Option("--all", help=options.ALL_HELP)] = False,
     full: Annotated[bool, typer.Option("--full", help=options.FULL_HELP)] = False,
     columns: Annotated[
@@ -51,30 +51,30 @@ def build(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Build the indexes of tables, or bring them up to date.
+    """Build the indexes of tables, or update existing ones.
 
-    Readers see the old index until the new one is whole. Where little has changed since, little is written. A large
-    table takes Spark, which then runs on this machine. Exit code 1 if a table could not be indexed.
+    Queries use the old index until the new one is complete. An update writes only what changed. A large table needs
+    Spark, which then runs on this machine. The exit code is 1 if a table could not be indexed.
 
     Example: sluice index sales.retail.orders
     """
     if bool(tables) == every:
-        raise typer.BadParameter("Name the tables, or give --all.")
+        raise typer.BadParameter("Name one or more tables, or use --all, but not both.")
     from cli.index.build import Failure, build_indexes
     from cli.index.show import result_document, result_lines
 
     output, account = Output(as_json=as_json), account_of(context)
     chosen = _tables(account, tables)
-    wanted = options.BuildOptions(full, not no_footers, write_rate, columns)
+    build_options = options.BuildOptions(full, not no_footers, write_rate, columns)
     results = []
-    with until_stopped() as stop, contextlib.closing(build_indexes(account, chosen, wanted)) as building:
+    with until_stopped() as stop, contextlib.closing(build_indexes(account, chosen, build_options)) as building:
         for result in building:
             results.append(result)
             if not as_json:
                 for line in result_lines(result):
                     output.print(line)
     if stop.requested:
-        output.note("Stopped. Readers keep the index that they have; a later build removes what this one left.")
+        output.note("Stopped. Queries keep using the existing index. The next build removes the leftovers of this one.")
         raise typer.Exit(INTERRUPTED)
     if as_json:
         output.document([result_document(result) for result in results])
@@ -83,22 +83,29 @@ def build(
 
 
 @app.command()
-def status(context: typer.Context, tables: Names = None, as_json: Json = False) -> None:
-    """Show the indexes of these tables, or of all: which version they have, and how far the log is ahead of it.
+def status(
+    context: typer.Context,
+    tables: Annotated[list[str] | None, typer.Argument(metavar=TABLE, help="Tables to show. Default: all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show the version of each index, and how many commits it is behind the log.
 
-    A lag is no fault: queries lay the newer commits over the index. Tables of one location have one index.
+    A lag is normal: queries replay newer commits over the index. Tables with the same location share an index. The exit
+    code is 1 if a log cannot be read.
+
+    Example: sluice index status sales.retail.orders
     """
     from cli.index.status import COLUMNS, statuses
 
     output, account = Output(as_json=as_json), account_of(context)
-    found = list(statuses(account, _tables(account, tables)))
+    listed = list(statuses(account, _tables(account, tables)))
     if as_json:
-        output.document([each.document() for each in found])
+        output.document([table.document() for table in listed])
     else:
-        output.records([each.row(time.time()) for each in found], COLUMNS)
-        for error in filter(None, (each.error for each in found)):
+        output.records([table.row(time.time()) for table in listed], COLUMNS)
+        for error in filter(None, (table.error for table in listed)):
             output.note(error)
-    if any(each.error for each in found):
+    if any(table.error for table in listed):
         raise typer.Exit(1)
 
 

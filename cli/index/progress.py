@@ -1,4 +1,4 @@
-"""Progress of a build: a bar in a terminal, otherwise a line every few seconds."""
+"""Shows the progress of a build: a bar in a terminal, otherwise a line every few seconds."""
 
 import contextlib
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The result of a build, for a person and for a script."""
+"""The result of a build as text and as a JSON document."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -10,7 +10,7 @@ from cli.common.account import Account
 from cli.common.documents import timestamp
 from cli.common.errors import CommandError
 from cli.common.reading import reading
-from cli.index.build import index_table, index_table_found
+from cli.index.build import index_table, index_table_required
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
 from core.index.layout.head import Head
@@ -42,7 +42,7 @@ class IndexStatus:
 
     @property
     def lag(self) -> int | None:
-        """Commits since the index. Negative if the table was recreated, which makes the index useless."""
+        """Number of commits after the index. Negative if the table was replaced; its index is not used then."""
         return None if self.head is None or self.log_version is None else self.log_version - self.head.version
 
     def document(self) -> dict[str, Any]:
@@ -65,12 +65,12 @@ class IndexStatus:
 
     def row(self, now: float) -> Mapping[str, str | None]:
         head = self.head
-        known: dict[str, str | None] = dict.fromkeys(COLUMNS)
-        known |= {"table": self.table, "index": "none", "log": "unreadable"}
+        row: dict[str, str | None] = dict.fromkeys(COLUMNS)
+        row |= {"table": self.table, "index": "none", "log": "unreadable"}
         if self.log_version is not None:
-            known["log"] = str(self.log_version)
+            row["log"] = str(self.log_version)
         if head is not None:
-            known |= {
+            row |= {
                 "index": str(head.version),
                 "lag": None if self.lag is None else str(self.lag),
                 "files": f"{head.files:,}",
@@ -79,14 +79,14 @@ class IndexStatus:
                 "age": duration(now - head.built_at),
                 "built": f"{head.seconds:.1f} s",
             }
-        return known
+        return row
 
 
 def statuses(account: Account, tables: Iterable[Table]) -> Iterator[IndexStatus]:
     indexes = index_table(account)
     shared = SharedTables(account.storage(), DeltaTables())
     for table in tables:
-        with index_table_found():
+        with index_table_required(account):
             status = _status(indexes, shared, table)
         yield status
 
@@ -102,5 +102,5 @@ def _status(indexes: IndexTable, shared: SharedTables, table: Table) -> IndexSta
 
 
 def duration(seconds: float) -> str:
-    """Formats a duration in the largest unit of which it has at least two."""
+    """Formats a duration in the largest unit that gives at least 2, for example 119 s but 2 m."""
     return next(f"{int(seconds // size)} {unit}" for unit, size in UNITS.items() if seconds >= 2 * size or unit == "s")

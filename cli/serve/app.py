@@ -12,7 +12,7 @@ from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, ClassVar, TypeAlias
 
-from cli.serve.gateway import HttpAnswer, HttpRequest, LambdaContext, http_answer, proxy_event
+from cli.serve.gateway import HttpRequest, HttpResponse, LambdaContext, http_response, proxy_event
 from cli.serve.routes import Route, Routes
 from core.api.response import error_response
 from core.errors import SharingError
@@ -21,7 +21,7 @@ from core.errors import SharingError
 MAX_BODY_BYTES = 10 * 1024 * 1024
 
 LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], object], Mapping[str, Any]]
-AccessLog: TypeAlias = Callable[[HttpRequest, HttpAnswer, float], None]
+AccessLog: TypeAlias = Callable[[HttpRequest, HttpResponse, float], None]
 Scope: TypeAlias = Mapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
@@ -80,13 +80,13 @@ class Front:
         if self._access_log:
             self._access_log(request, answer, time.perf_counter() - started)
 
-    def answer(self, request: HttpRequest) -> HttpAnswer:
+    def answer(self, request: HttpRequest) -> HttpResponse:
         try:
             match = self._routes.match(request.method, request.path)
             function = match.route.function
             event = proxy_event(request, match, now=time.time())
             result = self._functions[function.handler](event, LambdaContext.of(function, request.request_id))
-            return http_answer(result)
+            return http_response(result)
         except SharingError as error:
             return _error_answer(error)
         except Exception:
@@ -120,7 +120,7 @@ async def _body(request: HttpRequest, receive: Receive) -> bytes:
     return bytes(body)
 
 
-async def _send(answer: HttpAnswer, request: HttpRequest, send: Send) -> None:
+async def _send(answer: HttpResponse, request: HttpRequest, send: Send) -> None:
     headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
     headers.append((b"x-amzn-requestid", request.request_id.encode()))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -128,6 +128,6 @@ async def _send(answer: HttpAnswer, request: HttpRequest, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else answer.body})
 
 
-def _error_answer(error: SharingError) -> HttpAnswer:
+def _error_answer(error: SharingError) -> HttpResponse:
     response = error_response(error)
-    return HttpAnswer.of(response.status, response.headers.items(), b"".join(response.body))
+    return HttpResponse.of(response.status, response.headers.items(), b"".join(response.body))

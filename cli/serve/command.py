@@ -1,4 +1,4 @@
-"""`sluice serve`: runs the deployed functions on this machine until it is stopped."""
+"""`sluice serve`: runs the functions of the server on this machine until it is stopped."""
 
 from pathlib import Path
 from typing import Annotated, Literal
@@ -16,40 +16,40 @@ def serve(
     context: typer.Context,
     shares: Annotated[
         Path | None,
-        typer.Option(metavar="FILE.yaml", help="The shares to serve. Tables may be local directories."),
+        typer.Option(metavar="FILE.yaml", help="YAML file with the shares to serve. Tables may be local directories."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="The address to listen on.", show_default=DEFAULT_HOST)] = None,
+    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=DEFAULT_HOST)] = None,
     port: Annotated[
         int | None,
-        typer.Option(
-            min=0, max=65_535, help="The port to listen on; 0 picks a free one.", show_default=str(DEFAULT_PORT)
-        ),
+        typer.Option(min=0, max=65_535, help="Port to listen on. 0 picks a free one.", show_default=str(DEFAULT_PORT)),
     ] = None,
     profile_out: Annotated[
-        Path, typer.Option(metavar="PATH", help="Write the profile of the recipient `local` to this file.")
+        Path, typer.Option(metavar="PATH", help="Profile file to write, for the recipient `local`.")
     ] = Path("sluice.share"),
     aws: Annotated[
-        Literal["embedded", "env"], typer.Option(help="Use an embedded AWS, or the account of the environment.")
+        Literal["embedded", "env"], typer.Option(help="Use an embedded AWS, or your AWS account (env).")
     ] = "embedded",
     data: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Keep the state of the embedded AWS in this folder for the next run."),
+        typer.Option(metavar="DIR", help="Folder that keeps the state of the embedded AWS for the next run."),
     ] = None,
     admin_env_out: Annotated[
         Path | None,
         typer.Option(
             metavar="PATH",
-            help="Write `export` lines to this file, with which admin commands use the embedded AWS.",
+            help="Shell file to write. Load it with `source` to use the embedded AWS in other commands.",
         ),
     ] = None,
-    log_level: Annotated[Literal["INFO", "WARNING", "ERROR"], typer.Option(help="The log level.")] = "WARNING",
+    log_level: Annotated[
+        Literal["INFO", "WARNING", "ERROR"], typer.Option(help="Level of the logs on stderr.")
+    ] = "WARNING",
     verbose: Annotated[bool, typer.Option("--verbose", help="Print a line for each request.")] = False,
     as_json: Json = False,
 ) -> None:
     """Serve shares on this machine until Ctrl-C.
 
     Starts an embedded AWS, applies the shares file, and writes a profile file for the recipient `local`, who may read
-    every share. Local tables are copied into the embedded AWS. New commits are visible within seconds.
+    every share. Copies local tables to the embedded AWS, and new commits within seconds.
 
     Example: sluice serve --shares shares.yaml --port 8080
     """

@@ -1,4 +1,4 @@
-"""Translates between HTTP and functions like API Gateway, with REST proxy events (payload 1.0).
+"""Translates between HTTP and functions like API Gateway does, with REST proxy events (payload 1.0).
 
 Events match those of a REST API: the path keeps its percent-encoding and has no stage, query parameters are decoded,
 parameters and headers appear with their last value and with all values, and bodies are base64 because every media type
@@ -35,13 +35,13 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class HttpAnswer:
+class HttpResponse:
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
 
     @classmethod
-    def of(cls, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> "HttpAnswer":
+    def of(cls, status: int, headers: Iterable[tuple[str, str]], body: bytes) -> "HttpResponse":
         """Sets Content-Length to the actual length of the body."""
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         return cls(status, (*kept, ("Content-Length", str(len(body)))), body)
@@ -110,7 +110,7 @@ def _last_values(values: Mapping[str, list[str]]) -> dict[str, str] | None:
     return {name: every[-1] for name, every in values.items()} or None
 
 
-def http_answer(result: Mapping[str, Any]) -> HttpAnswer:
+def http_response(result: Mapping[str, Any]) -> HttpResponse:
     """Returns the HTTP response for a function's result. `multiValueHeaders` override `headers`."""
     single: dict[str, object] = result.get("headers") or {}
     multiple: dict[str, list[object]] = result.get("multiValueHeaders") or {}
@@ -120,7 +120,7 @@ def http_answer(result: Mapping[str, Any]) -> HttpAnswer:
     text = result.get("body") or ""
     body = base64.b64decode(text, validate=True) if result.get("isBase64Encoded") else text.encode()
     pairs = ((name, str(value)) for name, values in headers.items() for value in values)
-    return HttpAnswer.of(int(result["statusCode"]), pairs, body)
+    return HttpResponse.of(int(result["statusCode"]), pairs, body)
 
 
 @dataclass(frozen=True, slots=True)

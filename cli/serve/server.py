@@ -66,7 +66,7 @@ def serving(front: Front, bound: socket.socket) -> Iterator[None]:
     thread.start()
     try:
         if not server.accepts.wait(START_SECONDS):
-            raise CommandError("The HTTP server did not start.")
+            raise CommandError(f"The HTTP server did not start within {START_SECONDS:.0f} s. Run the command again.")
         yield
     finally:
         server.should_exit = True

@@ -39,11 +39,11 @@ from core.sharing.services import process_services
 from core.storage.location import S3Location
 
 RECIPIENT = "local"
-# Limits the lifetime of a token in a real catalog that a killed command cannot revoke.
+# Short in a real catalog: a command that is killed cannot revoke its token.
 TOKEN_SECONDS = 86_400
 EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
-# Takes 0.5 s to import. Functions import it at the first SQL hint; a server can do so at the start.
+# Takes 0.5 s to import. Functions import it at the first SQL hint, this server at the start.
 SQL_PARSER = "core.pruning.parsing.spark_sql"
 
 Progress: TypeAlias = Callable[[str], None]
@@ -153,7 +153,7 @@ def _use_account(account: Account, shares: SharesFile | None) -> CatalogAdmin:
 
 @contextlib.contextmanager
 def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Iterator[tuple[Token, str]]:
-    """Issues a token for every share and revokes it at the end."""
+    """Issues a token that can read every share, and revokes it at the end."""
     try:
         admin.recipient(RECIPIENT)
     except EntryNotFoundError:

@@ -16,7 +16,7 @@ from cli.common.output import Output, console
 from cli.common.private_file import write_private
 from cli.common.signals import until_stopped
 from cli.embedded.setup import owner_environment
-from cli.serve.gateway import HttpAnswer, HttpRequest
+from cli.serve.gateway import HttpRequest, HttpResponse
 from cli.serve.routes import PREFIX
 from cli.serve.session import RunningServer, ServeOptions, running_server
 from core.catalog.admin import CatalogAdmin
@@ -62,7 +62,7 @@ def prefix_of(shares: SharesFile | None) -> str:
     return prefix
 
 
-def print_access(request: HttpRequest, answer: HttpAnswer, seconds: float) -> None:
+def print_access(request: HttpRequest, answer: HttpResponse, seconds: float) -> None:
     """Prints no headers and no query, which could contain a token."""
     line = f"{request.method} {request.path} {answer.status} {len(answer.body)} B {seconds * 1000:.0f} ms"
     sys.stderr.write(line + "\n")

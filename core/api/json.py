@@ -19,6 +19,6 @@ def dump_line(value: Any) -> bytes:
         line = orjson.dumps(value, option=orjson.OPT_APPEND_NEWLINE)
         if line.isascii():
             return line
-    except TypeError:  # integers beyond 64 bits and lone surrogates: rare, and only the standard library writes them
+    except TypeError:  # only the standard library writes integers beyond 64 bits and lone surrogates
         pass
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -1,6 +1,6 @@
 """The protocol, metaData and endStreamAction lines of an answer, in parquet and in delta format.
 
-Each line is one JSON object and ends with a newline. In delta format it wraps the log's own action.
+Each line is one JSON object and ends with a newline. In delta format, it wraps the action from the log.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,10 +18,10 @@ WRITER_FEATURES_VERSION = 7
 def parquet_metadata_line(
     action: Mapping[str, Any], *, configuration: Mapping[str, str], extra: Mapping[str, Any]
 ) -> bytes:
-    """`action` is the log's; `extra` has the fields that only the wire has, such as the table's version and size."""
-    named = {field: action[field] for field in ("id", "name", "description", "partitionColumns") if field in action}
+    """`extra` has the fields that are not in the log's `action`, such as the table's version and size."""
+    copied = {field: action[field] for field in ("id", "name", "description", "partitionColumns") if field in action}
     metadata = {
-        **named,
+        **copied,
         **extra,
         "format": {"provider": action["format"]["provider"]},
         "schemaString": plain_schema(action["schemaString"]),
@@ -35,7 +35,7 @@ def delta_metadata_line(action: Mapping[str, Any], *, extra: Mapping[str, Any]) 
 
 
 def plain_schema(schema_string: str) -> str:
-    """The schema for parquet clients, which see only the comment in a top-level field's metadata."""
+    """Removes all metadata of top-level fields except the comment, for clients of parquet format."""
     schema = orjson.loads(schema_string)
     hidden = False
     for column in schema["fields"]:
@@ -54,7 +54,7 @@ def delta_protocol_line(
     version: int | None = None,
 ) -> bytes:
     protocol: dict[str, Any] = {"minReaderVersion": min_reader_version, "minWriterVersion": min_writer_version}
-    # Clients fail on a feature list at other versions, and without one at these.
+    # Clients require a feature list at these versions and reject one at any other.
     if min_reader_version == READER_FEATURES_VERSION:
         protocol["readerFeatures"] = reader_features
     if min_writer_version == WRITER_FEATURES_VERSION:

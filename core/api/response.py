@@ -13,7 +13,7 @@ from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedErro
 JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
 VERSION_HEADER = "Delta-Table-Version"
-# Lines are sent in blocks of about this size, because one call per file costs more than the bytes do.
+# Lines are joined into blocks of at least this size. Passing on every line separately would cost more than copying.
 BLOCK_BYTES = 64 * 1024
 
 

@@ -1,8 +1,8 @@
 """Page tokens and refresh tokens of a table.
 
-A page token leads to the next page of a response; a refresh token returns the same files with new URLs. Both pin a
-version, and the log tip that identifies the log of that version. The texts and the order of the checks match the
-reference server. Tokens name their table and query, so that using one for another gets a specific error.
+A page token returns the next page of an answer; a refresh token returns the same files with new URLs. Both pin a
+version and its log tip. They contain the id of their table and a checksum of their query, so that a token of another
+table or query gets a specific error. Error texts and the order of the checks match the reference server.
 """
 
 import hashlib
@@ -14,39 +14,40 @@ from core.api.tokens import PAGE_LIFETIME_SECONDS, ExpiredTokenError, InvalidTok
 from core.errors import InvalidParameterError
 
 REFRESH_LIFETIME_SECONDS = 3600
-# Counted from the first token, so that recipients without history access cannot keep an old version for ever.
+# Counted from the first token, so that recipients without history access cannot read an old version forever.
 REFRESHES_SECONDS = 24 * 3600
 REFRESH = "refresh"
 MAX_SHOWN = 100
 
 
 class SnapshotPage(NamedTuple):
-    """The position in the files of a snapshot where the next page starts."""
+    """The start of the next page of a snapshot: after file number `last_file`."""
 
     version: int
     checkpoint_id: str
     """The checkpoint that the snapshot was read from. The order of the files depends on it."""
     tip: str
     """The log tip of the version."""
-    place: int
+    last_file: int
     rows: int
+    """Number of rows on previous pages that count towards the limit."""
 
 
 class RangePage(NamedTuple):
-    """The position in a range of commits where the next page starts: after the first `files` files of `version`."""
+    """The start of the next page of a range of commits: after the first `files` files of `version`."""
 
     start: int
     end: int
     tip: str
     """The log tip of the end version."""
     head: int
-    """The version whose metadata the response starts with."""
+    """The version whose metadata the answer starts with."""
     version: int
     files: int
 
 
 class Refresh(NamedTuple):
-    """A response that can be requested again."""
+    """An answer that can be requested again with new URLs."""
 
     version: int
     checkpoint_id: str
@@ -58,7 +59,7 @@ class Refresh(NamedTuple):
 class PagedRequest(Protocol):
     @property
     def purpose(self) -> str:
-        """What its page tokens are for. Must change whenever the fields of the tokens change."""
+        """Separates the page tokens of different routes. Must change whenever the fields of the tokens change."""
 
     @property
     def checksum(self) -> str:
@@ -66,7 +67,7 @@ class PagedRequest(Protocol):
 
 
 def checksum(*fields: object) -> str:
-    """128 bits, so that nobody can find two queries with the same checksum."""
+    """Returns 128 bits in hex, enough to make collisions infeasible."""
     return hashlib.sha256(json.dumps(fields).encode()).hexdigest()[:32]
 
 
@@ -80,7 +81,7 @@ class TableTokens:
         return self._issue(request.purpose, [request.checksum, *page], PAGE_LIFETIME_SECONDS)
 
     def read_page(self, request: PagedRequest, token: str) -> list[Any]:
-        """The fields of a page token that was issued for this request."""
+        """Returns the fields of a page token that was issued for this request."""
         query, *page = self._read(request.purpose, token, "page token", undecodable="Error decoding the page token")
         if query != request.checksum:
             raise InvalidParameterError(
@@ -90,11 +91,11 @@ class TableTokens:
         return page
 
     def issue_refresh(self, version: int, checkpoint_id: str, tip: str, *, after: Refresh | None = None) -> str:
-        """`after` is the refresh token that the current response was requested with."""
+        """`after` is the refresh token of the current request, if it has one."""
         now = int(self.tokens.now)
         refresh = Refresh(version, checkpoint_id, tip, after.first_issued_at if after else now)
-        left = refresh.first_issued_at + REFRESHES_SECONDS - now
-        return self._issue(REFRESH, [*refresh], min(REFRESH_LIFETIME_SECONDS, left))
+        remaining = refresh.first_issued_at + REFRESHES_SECONDS - now
+        return self._issue(REFRESH, [*refresh], min(REFRESH_LIFETIME_SECONDS, remaining))
 
     def read_refresh(self, token: str) -> Refresh:
         return Refresh(*self._read(REFRESH, token, "refresh token", undecodable="Error decoding refresh token"))

@@ -39,7 +39,7 @@ class SigningKey:
 
 @dataclass(frozen=True, slots=True)
 class SignedTokens:
-    """Issues and reads tokens at the time of one request."""
+    """Issues and reads tokens during one request. `now` is the time of the request."""
 
     keys: Sequence[SigningKey]
     """Newest first. Tokens signed with any of them are accepted."""

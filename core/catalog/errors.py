@@ -29,7 +29,7 @@ class EntryInUseError(CatalogError):
 
 
 class ConflictError(CatalogError):
-    """Concurrent changes of the same entry kept winning."""
+    """All retries failed, because of concurrent changes or throttling."""
 
 
 class LimitError(CatalogError):

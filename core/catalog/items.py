@@ -1,16 +1,16 @@
 """The layout of the catalog in its DynamoDB table, and the conversion between items and the model.
 
     pk              sk                        item
-    SHARES          <share>                   a share; changes of its schemas and tables raise its revision
+    SHARES          <share>                   a share, with a revision that also covers its schemas and tables
     SHARE#<share>   SCHEMA#<schema>           a schema
     SHARE#<share>   TABLE#<schema>/<table>    a table
-    TABLE_ID#<id>   #TABLE_ID                 the table with this id; keeps ids unique
+    TABLE_ID#<id>   #TABLE_ID                 the name of the table with this id; keeps ids unique
     RECIPIENTS      <recipient>               a recipient with its grants and tokens, and a revision
     TOKEN#<sha256>  #TOKEN                    the recipient of a token, with its grants
-    KEYS            #KEYS                     the keys that sign page tokens
+    KEYS            #KEYS                     the keys that sign page and refresh tokens
 
-`<…>` is `names.key` of a name. A token item repeats the grants of its recipient, so that one BatchGetItem of token,
-share and table decides whether a request may read the table.
+A name in `<…>` is stored as `names.key(name)`. A token item repeats the grants of its recipient, so that one
+BatchGetItem of token, share and table is enough to decide whether a request may read the table.
 """
 
 from collections.abc import Mapping
@@ -55,22 +55,22 @@ def share_key(share: str) -> Key:
     return Key(SHARES, names.key(share))
 
 
-def children(share: str) -> str:
+def children_pk(share: str) -> str:
     """The partition key of the schemas and tables of a share."""
     return f"SHARE#{names.key(share)}"
 
 
-def tables_of(schema: str) -> str:
+def tables_prefix(schema: str) -> str:
     """The prefix of the sort keys of a schema's tables."""
     return f"{TABLES}{names.key(schema)}/"
 
 
 def schema_key(share: str, schema: str) -> Key:
-    return Key(children(share), SCHEMAS + names.key(schema))
+    return Key(children_pk(share), SCHEMAS + names.key(schema))
 
 
 def table_key(share: str, schema: str, table: str) -> Key:
-    return Key(children(share), tables_of(schema) + names.key(table))
+    return Key(children_pk(share), tables_prefix(schema) + names.key(table))
 
 
 def table_id_key(table_id: str) -> Key:
@@ -235,8 +235,8 @@ def _to_attribute(value: Any) -> dict[str, Any]:
 
 
 def _from_attribute(attribute: Mapping[str, Any]) -> Any:
-    ((kind, content),) = attribute.items()
-    match kind:
+    ((attribute_type, content),) = attribute.items()
+    match attribute_type:
         case "N":
             return float(content) if "." in content or "E" in content.upper() else int(content)
         case "M":

@@ -43,7 +43,7 @@ class Table:
     role_arn: str | None = None
     external_id: str | None = None
     region: str | None = None
-    """The region of the bucket, if it is not the server's."""
+    """The region of the bucket, if it differs from the server's."""
     kms_key_arn: str | None = None
     """The KMS key of the files, if recipients with directory access need permission to use it."""
 

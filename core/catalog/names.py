@@ -10,14 +10,14 @@ from typing import Literal
 Kind = Literal["share", "schema", "table", "recipient"]
 
 MAX_LENGTH = 255
-# A DynamoDB sort key has at most 1,024 bytes: enough for two keys of this many 4-byte characters, each with a hash.
+# A DynamoDB sort key has at most 1,024 bytes. This fits two keys of 4-byte characters, each with a hash.
 MAX_KEY_LENGTH = 100
 
 _FORBIDDEN = re.compile(r"[\s/\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
 def problem(kind: Kind, name: str) -> str | None:
-    """Why a name is invalid, as a clause for an error message; None if it is valid."""
+    """Returns why a name is invalid, as a clause for an error message, or None if it is valid."""
     if not name:
         return "must not be empty"
     if len(name) > MAX_LENGTH:
@@ -32,9 +32,9 @@ def problem(kind: Kind, name: str) -> str | None:
 
 
 def key(name: str) -> str:
-    """The same key for all spellings of a name, different keys for different names, of bounded length.
+    """Returns the same key for all spellings of a name, and different keys for different names. Its length is bounded.
 
-    Invalid names get a key that no entry has, so that looking them up finds nothing.
+    Invalid names get a key that no entry has, so a lookup finds nothing.
     """
     if not name or _FORBIDDEN.search(name):
         return " "

@@ -1,7 +1,8 @@
 """The read side of the catalog: authenticates a request and finds what its recipient may read.
 
-One BatchGetItem reads the token together with everything else the request needs. A share that does not exist and a
-share that is not granted take the same work and get the same response, so recipients cannot distinguish them.
+One BatchGetItem reads the token and all other items that a request needs by key. Listings then read their entries. A
+share that does not exist and a share that is not granted cause the same reads and get the same response, so recipients
+cannot distinguish them.
 """
 
 import time
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_CACHED_ITEMS = 2000
-# Shorter than core.api.tokens.SETTLING_SECONDS, so that every process knows a key before it signs.
+# Shorter than core.api.tokens.SETTLING_SECONDS, so that every process has read a key before it signs.
 SIGNING_KEYS_SECONDS = 300
 
 UNAUTHENTICATED = "A valid bearer token is needed. If yours has expired, please ask your share provider for a new one."
@@ -91,23 +92,23 @@ class Catalog:
         self._now = now
 
     def authenticate(self, bearer_token: str | None) -> Caller:
-        return self._enter(bearer_token)[0]
+        return self._authenticated_read(bearer_token)[0]
 
     def find_share(self, bearer_token: str | None, share: str) -> ShareAccess:
         key = items.share_key(share)
-        caller, found = self._enter(bearer_token, key)
+        caller, found = self._authenticated_read(bearer_token, key)
         return ShareAccess(caller, share, _granted(caller, found.get(key)))
 
     def find_table(self, bearer_token: str | None, share: str, schema: str, table: str) -> TableAccess:
         share_key, table_key = items.share_key(share), items.table_key(share, schema, table)
-        caller, found = self._enter(bearer_token, share_key, table_key, items.SIGNING_KEYS)
+        caller, found = self._authenticated_read(bearer_token, share_key, table_key, items.SIGNING_KEYS)
         granted, item = _granted(caller, found.get(share_key)), found.get(table_key)
         readable = items.to_table(item) if granted and item and item["share_id"] == granted.id else None
         return TableAccess(caller, f"{share}/{schema}/{table}", readable, self._tokens(found))
 
     def list_shares(self, bearer_token: str | None, request: Request) -> Listing[Share]:
-        """Skips grants of removed shares, so a page with a next page may still have fewer entries than requested."""
-        caller, found = self._enter(bearer_token, items.SIGNING_KEYS)
+        """Skips grants of removed shares, so any page may have fewer entries than requested."""
+        caller, found = self._authenticated_read(bearer_token, items.SIGNING_KEYS)
         cursor = Cursor(ListRequest.parse(request), ("shares", caller.id), self._tokens(found))
         ahead = sorted(key for key in caller.grants if key > cursor.position)
         keys = [Key(items.SHARES, key) for key in ahead[: cursor.limit]]
@@ -117,29 +118,29 @@ class Catalog:
         return Listing(shown, cursor.next_page_token(ahead), caller.name)
 
     def list_schemas(self, bearer_token: str | None, share: str, request: Request) -> Listing[Schema]:
-        caller, granted, page, found = self._enter_share(bearer_token, share, request)
+        caller, granted, page, found = self._authenticated_listing(bearer_token, share, request)
         cursor = Cursor(page, ("schemas", caller.id, granted.id), self._tokens(found))
         return self._children(caller, granted, items.SCHEMAS, cursor, items.to_schema)
 
     def list_tables(self, bearer_token: str | None, share: str, schema: str, request: Request) -> Listing[Table]:
         key = items.schema_key(share, schema)
-        caller, granted, page, found = self._enter_share(bearer_token, share, request, key)
+        caller, granted, page, found = self._authenticated_listing(bearer_token, share, request, key)
         if key not in found:
             raise NotFoundError(f"schema '{schema}' not found")
         cursor = Cursor(page, ("tables", caller.id, granted.id, names.key(schema)), self._tokens(found))
-        return self._children(caller, granted, items.tables_of(schema), cursor, items.to_table)
+        return self._children(caller, granted, items.tables_prefix(schema), cursor, items.to_table)
 
     def list_all_tables(self, bearer_token: str | None, share: str, request: Request) -> Listing[Table]:
-        caller, granted, page, found = self._enter_share(bearer_token, share, request)
+        caller, granted, page, found = self._authenticated_listing(bearer_token, share, request)
         cursor = Cursor(page, ("all-tables", caller.id, granted.id), self._tokens(found))
         return self._children(caller, granted, items.TABLES, cursor, items.to_table)
 
-    def _enter_share(
+    def _authenticated_listing(
         self, bearer_token: str | None, share: str, request: Request, *keys: Key
     ) -> tuple[Caller, Share, ListRequest, dict[Key, Item]]:
-        """Checks the token first, then the parameters, then the share. A bad page token is reported last."""
+        """Checks the token first, then the parameters, then the share. Callers check the page token last."""
         share_key = items.share_key(share)
-        caller, found = self._enter(bearer_token, share_key, items.SIGNING_KEYS, *keys)
+        caller, found = self._authenticated_read(bearer_token, share_key, items.SIGNING_KEYS, *keys)
         page = ListRequest.parse(request)
         return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), page, found
 
@@ -150,14 +151,15 @@ class Catalog:
         self, caller: Caller, share: Share, prefix: str, cursor: Cursor, to_entry: Callable[[Item], T]
     ) -> Listing[T]:
         """Reads one entry more than the limit to find out whether there is a next page."""
-        children = self._store.query(items.children(share.name), prefix, after=cursor.position, limit=cursor.limit + 1)
+        pk = items.children_pk(share.name)
+        children = self._store.query(pk, prefix, after=cursor.position, limit=cursor.limit + 1)
         ahead = [child["sk"].removeprefix(prefix) for child in children]
-        # A cached share may have been replaced by a new one of the same name. Hide the entries of the new one.
+        # The cached share may have been replaced by a new share of the same name, whose entries must stay hidden.
         listed = (to_entry(child) for child in children[: cursor.limit] if child["share_id"] == share.id)
         return Listing(tuple(listed), cursor.next_page_token(ahead), caller.name)
 
-    def _enter(self, bearer_token: str | None, *keys: Key) -> tuple[Caller, dict[Key, Item]]:
-        """Authenticates the token. Reads it together with `keys` in one call."""
+    def _authenticated_read(self, bearer_token: str | None, *keys: Key) -> tuple[Caller, dict[Key, Item]]:
+        """Authenticates the token, and reads it together with `keys` in one call."""
         if bearer_token is None or not looks_like_token(bearer_token):
             raise UnauthenticatedError(UNAUTHENTICATED, token_was_sent=bearer_token is not None)
         token_key = items.token_key(sha256(bearer_token))
@@ -178,7 +180,7 @@ class Catalog:
 
 
 def _granted(caller: Caller, share: Item | None) -> Share | None:
-    """The share if it is granted. A grant does not apply to a later share of the same name."""
+    """Returns the share if it is granted. A grant does not apply to a later share of the same name."""
     if share is None or caller.grants.get(share["sk"]) != share["id"]:
         return None
     return items.to_share(share)

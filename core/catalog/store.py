@@ -25,7 +25,7 @@ WRITE_BYTES = 4_000_000
 
 BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
 
-_OVERTAKEN = {
+_RETRYABLE_CODES = {
     "None",
     "ConditionalCheckFailed",
     "TransactionConflict",
@@ -34,8 +34,8 @@ _OVERTAKEN = {
 }
 
 
-class OvertakenError(Exception):
-    """A concurrent change won, or DynamoDB throttled the write. Read again and retry."""
+class RetryableWriteError(Exception):
+    """A concurrent change won, or DynamoDB throttled the write. Read the entry again and retry."""
 
 
 class CatalogThrottledError(Exception):
@@ -51,7 +51,7 @@ class CatalogStore:
         self._sleep = sleep
 
     def get(self, keys: Sequence[Key]) -> dict[Key, Item]:
-        """The items that exist. Takes one call per 100 keys."""
+        """Returns the items that exist, with one call per 100 keys."""
         found: dict[Key, Item] = {}
         for start in range(0, len(keys), KEYS_PER_GET):
             for attributes in self._batch_get(keys[start : start + KEYS_PER_GET]):
@@ -72,11 +72,11 @@ class CatalogStore:
         raise CatalogThrottledError("DynamoDB did not return all keys of a BatchGetItem")
 
     def query(self, pk: str, prefix: str = "", *, after: str = "", limit: int | None = None) -> list[Item]:
-        """Items in key order: all of a partition, or those with a prefix whose key is greater than `prefix + after`."""
+        """Returns items in key order: all of a partition, or those with a prefix and a key above `prefix + after`."""
         condition, values = "pk = :pk", {":pk": pk}
         if prefix:
-            # A key condition cannot combine begins_with and greater than, so use the range from the first key after the
-            # position to the end of the prefix.
+            # A key condition cannot combine begins_with and greater than. Use the range from the first key after
+            # `prefix + after` to the end of the prefix.
             condition += " AND sk BETWEEN :first AND :last"
             values[":first"] = f"{prefix}{after}\0" if after else prefix
             values[":last"] = prefix[:-1] + chr(ord(prefix[-1]) + 1)
@@ -126,7 +126,7 @@ class CatalogStore:
         return {"Delete": delete}
 
     def write(self, actions: Sequence["Action"]) -> None:
-        """Performs all actions (up to 100) or none."""
+        """Performs all actions (at most 100) or none."""
         sizes = [_size(action["Put"]["Item"]) for action in actions if "Put" in action]
         if max(sizes, default=0) > ITEM_BYTES or sum(sizes) > WRITE_BYTES:
             raise LimitError("the entry is too large for the catalog: remove grants or tokens, or shorten texts")
@@ -135,8 +135,8 @@ class CatalogStore:
         except ClientError as error:
             reasons: Any = error.response.get("CancellationReasons", ())
             codes = {reason.get("Code", "None") for reason in reasons}
-            if codes and codes <= _OVERTAKEN:
-                raise OvertakenError from error
+            if codes and codes <= _RETRYABLE_CODES:
+                raise RetryableWriteError from error
             raise
 
 
@@ -148,5 +148,5 @@ def _if_revision(revision: int) -> dict[str, Any]:
 
 
 def _size(attributes: Any) -> int:
-    """An upper bound of the item size that DynamoDB counts."""
+    """Returns an upper bound of the size that DynamoDB calculates for an item."""
     return len(json.dumps(attributes, ensure_ascii=False, default=str).encode())

@@ -1,7 +1,7 @@
-"""The cross-check: compares a snapshot that our reader read with the same version read by `deltalake`.
+"""The cross-check: compares a snapshot from our log reader with the same version read by `deltalake`.
 
 It runs when a table is registered, in `sluice doctor` and in tests; no Lambda function imports it. A refusal by
-`deltalake` proves little, because it refuses some tables that Spark reads. Its messages contain storage paths, so only
+`deltalake` proves little, because it also refuses tables that Spark reads. Messages contain storage paths, so only
 providers may see them.
 """
 
@@ -30,7 +30,7 @@ SHOWN_CHARACTERS = 200
 
 @dataclass(frozen=True, slots=True)
 class CrossCheckResult:
-    """The readers agree if there are no disagreements and no refusal."""
+    """The two readers agree if there are no disagreements and no refusal."""
 
     disagreements: tuple[str, ...] = ()
     refusal: str | None = None
@@ -57,7 +57,7 @@ def cross_check(storage: StorageSession, snapshot: Snapshot) -> CrossCheckResult
 
 
 def storage_options(storage: StorageSession) -> dict[str, str]:
-    """Options with which `deltalake` reads the table with the session's credentials and endpoint."""
+    """Options for `deltalake` to read the table with the session's credentials and endpoint."""
     endpoint = BucketEndpoint.of(
         storage.location.bucket,
         region=storage.region,
@@ -71,7 +71,7 @@ def storage_options(storage: StorageSession) -> dict[str, str]:
         "AWS_ENDPOINT_URL": endpoint.url,
         "AWS_ALLOW_HTTP": str(endpoint.url.startswith("http://")).lower(),
         "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(endpoint.virtual).lower(),
-        # Someone waits at a terminal. The default is ten retries within three minutes.
+        # A person is waiting at a terminal. The default is ten retries within three minutes.
         "max_retries": "2",
         "retry_timeout": "30s",
     }
@@ -99,7 +99,7 @@ def _read(table: DeltaTable) -> tuple[Protocol, Metadata]:
 
 
 def _facts(version: int, protocol: Protocol, metadata: Metadata) -> dict[str, object]:
-    """What must be equal, as a flat mapping, so that a difference can be named."""
+    """Returns everything that must be equal, as a flat mapping, so that a message can name what differs."""
     fields = json.loads(metadata.schema_string)["fields"]
     return {
         "version": version,
@@ -128,10 +128,10 @@ def _different_files(snapshot: Snapshot, theirs: "Table") -> Iterator[str]:
         surplus.update(zip(ours.paths, ours.sizes, strict=True))
     for batch in theirs.to_batches():
         surplus.subtract(zip(batch["path"].to_pylist(), batch["size_bytes"].to_pylist(), strict=True))
-    for described, sign in (("live here alone", 1), ("live to deltalake alone", -1)):
+    for where, sign in (("only here", 1), ("only in deltalake", -1)):
         if files := [f"{path} ({size} bytes)" for (path, size), count in surplus.items() if count * sign > 0]:
             more = ", …" if len(files) > SHOWN_FILES else ""
-            yield f"files {described}: {len(files)}: {', '.join(files[:SHOWN_FILES])}{more}"
+            yield f"files live {where}: {len(files)}: {', '.join(files[:SHOWN_FILES])}{more}"
 
 
 def _shown(value: object) -> str:

@@ -1,4 +1,4 @@
-"""The Delta reader features that this server supports, and what each requires of a client.
+"""The Delta reader features that this server supports, and what each requires from a client.
 
 A feature is *active* in a snapshot if it changes how files must be read; a protocol may also list features that are not
 active. An answer in delta format lists the active features in its protocol, so a client that does not know one can
@@ -24,43 +24,49 @@ CATALOG_MANAGED = frozenset({"catalogManaged", "catalogOwned", "catalogOwned-pre
 
 
 class Feature(NamedTuple):
-    plain: bool
-    """Whether its files can be read as plain Parquet with the table's schema. If not, only delta format is correct."""
-    named: bool = False
-    """Whether a client must name it in `readerfeatures` to get a snapshot in which it is active."""
+    readable_as_parquet: bool
+    """Whether the files can be read as plain Parquet with the table's schema. If not, only delta format is correct."""
+    must_be_named: bool = False
+    """Whether a client must name the feature in `readerfeatures` to read a snapshot in which it is active."""
     mark: str | None = None
-    """The type, or the key in a column's metadata, that shows in a schema that it is active."""
+    """The type, or the key in a column's metadata, by which a schema shows that the feature is active."""
     property: tuple[str, str] | None = None
-    """The table property and value that enable it. Spark refuses a table with the property but without the feature."""
+    """The table property that enables the feature. Spark refuses a table that has the property but not the feature."""
 
 
-TYPE_WIDENING = Feature(plain=True, mark="delta.typeChanges", property=("delta.enableTypeWidening", "true"))
-VARIANT = Feature(plain=False, mark="variant")
+TYPE_WIDENING = Feature(
+    readable_as_parquet=True, mark="delta.typeChanges", property=("delta.enableTypeWidening", "true")
+)
+VARIANT = Feature(readable_as_parquet=False, mark="variant")
 # The Python client's kernel accepts the protocol, but fails on a shredded file.
-SHREDDING = Feature(plain=False, named=True, mark="variant", property=("delta.enableVariantShredding", "true"))
+SHREDDING = Feature(
+    readable_as_parquet=False, must_be_named=True, mark="variant", property=("delta.enableVariantShredding", "true")
+)
 
-# `plain` was tested with the published Python client. It reads widened columns correctly in both formats. It reads
-# timestamps without time zone and variants in delta format, and refuses them in parquet format. Spark reads timestamps
-# without time zone in both.
+# `readable_as_parquet` was tested with the published Python client. It reads widened columns correctly in both formats.
+# It reads timestamps without time zone and variants in delta format, and refuses them in parquet format. Spark reads
+# timestamps without time zone in both.
 FEATURES: Mapping[str, Feature] = {
-    DELETION_VECTORS: Feature(plain=False, named=True, property=("delta.enableDeletionVectors", "true")),
-    COLUMN_MAPPING: Feature(plain=False, named=True),
-    "timestampNtz": Feature(plain=True, mark="timestamp_ntz"),
+    DELETION_VECTORS: Feature(
+        readable_as_parquet=False, must_be_named=True, property=("delta.enableDeletionVectors", "true")
+    ),
+    COLUMN_MAPPING: Feature(readable_as_parquet=False, must_be_named=True),
+    "timestampNtz": Feature(readable_as_parquet=True, mark="timestamp_ntz"),
     "typeWidening": TYPE_WIDENING,
     "typeWidening-preview": TYPE_WIDENING,
     "variantType": VARIANT,
     "variantType-preview": VARIANT,
     "variantShredding": SHREDDING,
     "variantShredding-preview": SHREDDING,
-    # These concern readers of checkpoints and deleters of files. Clients of a share are neither.
-    "v2Checkpoint": Feature(plain=True, property=("delta.checkpointPolicy", "v2")),
-    "vacuumProtocolCheck": Feature(plain=True),
+    # These matter only to clients that read checkpoints or delete files. Clients of a share do neither.
+    "v2Checkpoint": Feature(readable_as_parquet=True, property=("delta.checkpointPolicy", "v2")),
+    "vacuumProtocolCheck": Feature(readable_as_parquet=True),
 }
 MARKS = frozenset(feature.mark for feature in FEATURES.values() if feature.mark)
 
 
 def check_readable(protocol: Protocol, metadata: Metadata) -> None:
-    """Raises an error with the reason if this server cannot read the table correctly."""
+    """Raises if this server cannot read the table correctly. The message is the reason."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1:
         raise MalformedRequestError(f"The table's protocol version ({reader},{writer}) is not valid.")
@@ -71,8 +77,8 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
         )
     if CATALOG_MANAGED.intersection(protocol.reader_features):
         raise UnsupportedOperationError(
-            "The table is managed by a catalog, which alone knows its latest version: it cannot be shared from its "
-            "files."
+            "The table is managed by a catalog, and only the catalog knows its latest version. It cannot be shared "
+            "from its files."
         )
     if metadata.provider != "parquet":
         raise UnsupportedOperationError(
@@ -86,11 +92,11 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     mode = column_mapping_mode(metadata)
     allowed = COLUMN_MAPPING in reader_features(protocol)
     if mode not in ("none", "name", "id") or (mode != "none" and not allowed):
-        raise MalformedRequestError("The table's column mapping is not one that its protocol allows.")
+        raise MalformedRequestError("The table's column mapping mode is unknown, or its protocol does not allow it.")
 
 
 def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors: bool) -> frozenset[str]:
-    """Features needed to read the files. `deletion_vectors`: whether any file has one."""
+    """Returns the features needed to read the files. `deletion_vectors` is whether any file has one."""
     marks = _marks(metadata.schema_string)
     active = {name for name in protocol.reader_features if FEATURES[name].mark in marks}
     if column_mapping_mode(metadata) != "none":
@@ -101,16 +107,16 @@ def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors:
 
 
 def enabled_features(protocol: Protocol, metadata: Metadata) -> frozenset[str]:
-    """Features that the table's properties enable, active or not."""
+    """Returns the features that the table's properties enable, active or not."""
     properties = {(name, value.lower()) for name, value in metadata.configuration.items()}
     return frozenset(name for name in protocol.reader_features if FEATURES[name].property in properties)
 
 
-def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
-    """The protocol for clients, without the reader features that are not needed to read the files.
+def protocol_for_clients(protocol: Protocol, needed: frozenset[str]) -> Protocol:
+    """Returns the protocol for clients, without the reader features that are not `needed`.
 
-    A client refuses any reader feature that it does not know, needed or not. Writer-only features stay, because clients
-    that only read do not check them, except those that a property requires.
+    A client refuses any reader feature that it does not know, needed or not. Writer-only features stay:
+    a client that only reads checks them only if a table property requires them.
     """
     dropped = {name for name in protocol.reader_features if name not in needed}
     return replace(
@@ -120,8 +126,8 @@ def relayed(protocol: Protocol, needed: frozenset[str]) -> Protocol:
     )
 
 
-def covering(protocols: Iterable[Protocol]) -> Protocol:
-    """A protocol that allows everything that any of the given ones allows."""
+def combined_protocol(protocols: Iterable[Protocol]) -> Protocol:
+    """Returns a protocol that allows everything that any of the given ones allows."""
     each = list(protocols)
     newest = max(protocol.min_reader_version for protocol in each)
     readers = [name for protocol in each for name in protocol.reader_features]
@@ -138,7 +144,7 @@ def covering(protocols: Iterable[Protocol]) -> Protocol:
 
 
 def reader_features(protocol: Protocol) -> frozenset[str]:
-    """The reader features of a protocol, whether it names them or its version implies them."""
+    """Returns the reader features that a protocol names or that its version implies."""
     return frozenset({COLUMN_MAPPING} if protocol.min_reader_version == MAPPING_VERSION else protocol.reader_features)
 
 
@@ -154,7 +160,7 @@ def _marks(schema_string: str) -> frozenset[str]:
 
 
 def _words(schema: Any) -> Iterator[str]:
-    """All types in a schema, at any depth, and all keys of its columns' metadata."""
+    """Yields all types in a schema, at any depth, and all keys of its columns' metadata."""
     nodes = [schema]
     while nodes:
         node = nodes.pop()

@@ -1,9 +1,9 @@
 """Finds the version at a timestamp.
 
-The time of a commit is its in-commit timestamp if the table has them, otherwise the modification time of its object.
-The two must not be mixed, because objects may have been copied long after the commit. The first commit with an
-in-commit timestamp therefore divides the history, and a search stays on one side of it. Error messages are those of the
-reference server, without the storage path.
+The time of a commit is its in-commit timestamp if it has one, otherwise the modification time of its object. The two
+must not be mixed, because objects may have been copied long after the commit. The first commit with an in-commit
+timestamp therefore divides the history, and a search stays on one side of it. Error messages are those of the reference
+server, without the storage path.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,12 +16,12 @@ from core.errors import MalformedRequestError
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# Returns the in-commit timestamp of a version, if it has one.
-StatedTime = Callable[[int], int | None]
+ReadTimestamp = Callable[[int], int | None]
+"""Returns the in-commit timestamp of a version, or None if it has none."""
 
 
 class OutsideHistoryError(MalformedRequestError):
-    """A timestamp outside the history. `version` and `edge_ms` are those of the nearest end of the history."""
+    """A timestamp outside the history. `version` and `edge_ms` describe the nearest end of the history."""
 
     def __init__(self, message: str, *, timestamp_ms: int, version: int, edge_ms: int) -> None:
         super().__init__(message)
@@ -31,8 +31,8 @@ class OutsideHistoryError(MalformedRequestError):
 class BeforeHistoryError(OutsideHistoryError):
     def __init__(self, timestamp_ms: int, version: int, edge_ms: int) -> None:
         message = (
-            f"The provided timestamp {moment(timestamp_ms)} is before the earliest available version {version}. "
-            f"Please use a timestamp greater than or equal to {moment(edge_ms)}."
+            f"The provided timestamp {format_timestamp(timestamp_ms)} is before the earliest available version "
+            f"{version}. Please use a timestamp greater than or equal to {format_timestamp(edge_ms)}."
         )
         super().__init__(message, timestamp_ms=timestamp_ms, version=version, edge_ms=edge_ms)
 
@@ -40,8 +40,8 @@ class BeforeHistoryError(OutsideHistoryError):
 class AfterHistoryError(OutsideHistoryError):
     def __init__(self, timestamp_ms: int, version: int, edge_ms: int) -> None:
         message = (
-            f"The provided timestamp {moment(timestamp_ms)} is after the latest available version {version}. "
-            f"Please use a timestamp less than or equal to {moment(edge_ms)}."
+            f"The provided timestamp {format_timestamp(timestamp_ms)} is after the latest available version {version}. "
+            f"Please use a timestamp less than or equal to {format_timestamp(edge_ms)}."
         )
         super().__init__(message, timestamp_ms=timestamp_ms, version=version, edge_ms=edge_ms)
 
@@ -56,7 +56,7 @@ def check_version(log: Log, version: int) -> None:
 
 
 def check_commits(log: Log, start: int) -> None:
-    """Raises if the commits from `start` on are no longer all in the log."""
+    """Raises if the log no longer has the commits from `start` on."""
     check_version(log, start)
     if log.commits and start < min(log.commits):
         raise _truncated(start, min(log.commits))
@@ -70,17 +70,17 @@ def _truncated(version: int, earliest: int) -> MalformedRequestError:
 
 
 class History:
-    def __init__(self, log: Log, stated_time: StatedTime) -> None:
-        """`log` is the whole log. `stated_time` reads a commit, so it is called as rarely as possible."""
-        self._stated_time = cache(stated_time)
+    def __init__(self, log: Log, in_commit_timestamp: ReadTimestamp) -> None:
+        """`log` must be the whole log. `in_commit_timestamp` reads a commit, so it is called as rarely as possible."""
+        self._in_commit_timestamp = cache(in_commit_timestamp)
         earliest = log.earliest_version
         times = {version: time for version, time in log.timestamps.items() if version >= earliest}
         self._versions, self._file_times = list(times), list(times.values())
         self._indices = range(len(self._versions))
-        self._divide = self._first_with_stated_time()
+        self._divide = self._first_with_in_commit_timestamp()
 
     def at_or_before(self, timestamp_ms: int) -> int:
-        """The version that was current at a timestamp. Raises if the timestamp is after the last commit."""
+        """Returns the version that was current at a timestamp. Raises if the timestamp is after the last commit."""
         found = bisect_right(self._indices, timestamp_ms, *self._side(timestamp_ms), key=self._time) - 1
         if found < 0:
             raise BeforeHistoryError(timestamp_ms, self._versions[0], self._time(0))
@@ -89,13 +89,14 @@ class History:
     def at_or_after(self, timestamp_ms: int) -> int:
         return self._versions[bisect_left(self._indices, timestamp_ms, *self._side(timestamp_ms), key=self._time)]
 
-    def _first_with_stated_time(self) -> int:
-        if self._stated_time(self._versions[-1]) is None:
+    def _first_with_in_commit_timestamp(self) -> int:
+        """Returns an index, which is past the end if no commit has one."""
+        if self._in_commit_timestamp(self._versions[-1]) is None:
             return len(self._versions)
-        return bisect_left(self._versions, True, key=lambda version: self._stated_time(version) is not None)
+        return bisect_left(self._versions, True, key=lambda version: self._in_commit_timestamp(version) is not None)
 
     def _side(self, timestamp_ms: int) -> tuple[int, int]:
-        """The range of indices to search for a timestamp."""
+        """Returns the range of indices to search for a timestamp."""
         last = self._indices[-1]
         if timestamp_ms > self._time(last):
             raise AfterHistoryError(timestamp_ms, self._versions[last], self._time(last))
@@ -104,12 +105,12 @@ class History:
         return 0, self._divide
 
     def _time(self, index: int) -> int:
-        stated = self._stated_time(self._versions[index]) if index >= self._divide else None
-        return self._file_times[index] if stated is None else stated
+        timestamp = self._in_commit_timestamp(self._versions[index]) if index >= self._divide else None
+        return self._file_times[index] if timestamp is None else timestamp
 
 
-def moment(timestamp_ms: int) -> str:
-    """A timestamp as error messages show it: in milliseconds and in ISO 8601."""
+def format_timestamp(timestamp_ms: int) -> str:
+    """Formats a timestamp for error messages: in milliseconds and in ISO 8601."""
     try:
         shown = EPOCH + timedelta(milliseconds=timestamp_ms)
     except OverflowError:

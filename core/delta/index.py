@@ -1,7 +1,7 @@
-"""What a table's reader needs from an index.
+"""What reading a table needs from an index.
 
-An index holds a table's files at one version and takes the place of a checkpoint: newer commits are replayed on top of
-it. An index only makes answers faster. If it cannot be trusted, the log is read.
+An index holds a table's files at one version. It takes the place of a checkpoint: newer commits are replayed on top of
+it. It only makes answers faster. If it cannot be used, the log is read instead.
 """
 
 from collections.abc import Callable, Iterable
@@ -13,9 +13,9 @@ from core.storage.objects import ObjectInfo
 
 
 class UnusableIndexError(Exception):
-    """An index that is missing, damaged or built from another log.
+    """An index is missing, damaged or cannot be read.
 
-    `keys_yielded` returns the keys of the files that it yielded before it failed.
+    `keys_yielded` returns the keys of the files that the index yielded before it failed.
     """
 
     def __init__(self, reason: str, keys_yielded: Callable[[], Iterable[FileKey]] = tuple) -> None:
@@ -39,7 +39,7 @@ class Indexes(Protocol):
     """The indexes of all tables."""
 
     def latest(self, location_uri: str) -> TableIndex | None:
-        """The newest usable index of a table; None if there is none."""
+        """The live index of a table. Returns None if it has none, or if its index is distrusted."""
 
     def distrust(self, location_uri: str) -> None:
         """Stops using the table's index for a while."""

@@ -1,7 +1,7 @@
-"""The actions of a Delta log, and what identifies a file.
+"""The actions of a Delta log as plain values, and the key that identifies a file.
 
-These are plain values. Paths, partition values, statistics and deletion vectors are the log's own and are never
-rewritten, because the protocol relays them byte for byte.
+Paths, partition values, statistics and deletion vectors are kept exactly as the log has them, because the protocol
+relays them byte for byte.
 """
 
 import operator
@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
 
 FileKey: TypeAlias = str | tuple[str, str]
-"""A file's identity: its path as the log writes it, with the id of its deletion vector if it has one."""
+"""Identifies a file: its path as the log writes it, with the id of its deletion vector if it has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Protocol:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """The log's own `metaData` action; `schema_string` is relayed byte for byte."""
+    """The `metaData` action of the log; `schema_string` is relayed byte for byte."""
 
     id: str
     schema_string: str
@@ -54,7 +54,7 @@ class DeletionVector(NamedTuple):
 
     @property
     def unique_id(self) -> str:
-        """Tells two versions of one file apart, together with its path."""
+        """Identifies the file together with its path: one path may have different vectors over time."""
         return vector_id(self.storage_type, self.path_or_inline_dv, self.offset)
 
 
@@ -68,12 +68,12 @@ class Add(NamedTuple):
     data_change: bool
     stats: str | None
     deletion_vector: DeletionVector | None = None
-    more: Mapping[str, Any] | None = None
-    """What few tables have, under the log's names: tags, baseRowId, defaultRowCommitVersion, clusteringProvider."""
+    extra_fields: Mapping[str, Any] | None = None
+    """Rare fields under the log's names: tags, baseRowId, defaultRowCommitVersion, clusteringProvider."""
 
 
 class Remove(NamedTuple):
-    """A file that is live no more. Old writers leave out its partition values and size."""
+    """A file that is no longer live. Old writers leave out its partition values and size."""
 
     path: str
     partition_values: Mapping[str, str | None] | None
@@ -82,16 +82,16 @@ class Remove(NamedTuple):
     data_change: bool
     stats: str | None
     deletion_vector: DeletionVector | None = None
-    more: Mapping[str, Any] | None = None
+    extra_fields: Mapping[str, Any] | None = None
 
 
 class Cdc(NamedTuple):
-    """A file of changed rows, for the change feed alone."""
+    """A file of changed rows, which only the change feed reads."""
 
     path: str
     partition_values: Mapping[str, str | None]
     size: int
-    more: Mapping[str, Any] | None = None
+    extra_fields: Mapping[str, Any] | None = None
 
 
 FileAction: TypeAlias = Add | Remove | Cdc
@@ -101,25 +101,24 @@ FileAction: TypeAlias = Add | Remove | Cdc
 class Commit:
     version: int
     timestamp: int
-    """When it was made, in milliseconds since 1970; rising from commit to commit."""
+    """Commit time in milliseconds since 1970. Increases from commit to commit."""
     protocol: Protocol | None
     metadata: Metadata | None
     files: tuple[FileAction, ...]
-    """In the order of the log."""
+    """In log order."""
     changes_no_row: bool
-    """Whether it is a MERGE that says it found nothing to insert, update or delete."""
+    """Whether the commit is a MERGE whose metrics count no inserted, updated or deleted rows."""
 
 
 def file_key(file: Add | Remove) -> FileKey:
-    """What tells a file from others: its path as it is written, and its deletion vector if it has one."""
     return file.path if file.deletion_vector is None else (file.path, file.deletion_vector.unique_id)
 
 
 def file_keys(paths: Sequence[str], vectors: Sequence[DeletionVector | None]) -> Sequence[FileKey]:
     if not any(vectors):
         return paths
-    named = zip(paths, vectors, strict=True)
-    return [path if vector is None else (path, vector.unique_id) for path, vector in named]
+    files = zip(paths, vectors, strict=True)
+    return [path if vector is None else (path, vector.unique_id) for path, vector in files]
 
 
 class Totals(NamedTuple):

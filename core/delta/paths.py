@@ -1,8 +1,8 @@
 """Resolves the paths in actions to buckets and keys.
 
 A path is a URI, percent-encoded once, and usually relative to the table's root. The raw string remains the file's
-identity: file ids are hashes of it. An absolute path, as in shallow clones, is accepted only below the table's location
-or one of its registered auxiliary locations, because anything else may not be shared.
+identity: file ids are hashes of it. An absolute path, as in shallow clones, is accepted only in the table's location or
+one of its registered auxiliary locations. Nothing else may be shared.
 """
 
 import re
@@ -17,11 +17,11 @@ from core.storage.location import InvalidLocationError, S3Location
 # A colon alone does not make a path absolute: the name of a partition column may contain one.
 ABSOLUTE = re.compile(r"/|[A-Za-z][A-Za-z0-9+.-]*:/")
 DOTS = re.compile(r"(?:^|/)\.\.?(?:/|$)")
-# In paths joined by newlines, these show that a path is absolute, escaped or dotted.
+# If paths joined by newlines contain none of these, no path is absolute, escaped or dotted.
 UNUSUAL = ("%", ":/", "\n/", "./", ".\n")
 OUTSIDE = (
     "Table contains absolute paths and cannot be shared through delta sharing, "
-    "unless its provider registers where they lead as auxiliary locations of the table."
+    "unless its provider registers their locations as auxiliary locations of the table."
 )
 Z85 = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#"
 Z85_DIGITS = {character: digit for digit, character in enumerate(Z85)}
@@ -29,20 +29,20 @@ UUID_CHARACTERS = 20
 
 
 class FilePaths:
-    """Finds the files that belong to a table."""
+    """Finds the files of a table in its location and its auxiliary locations."""
 
     def __init__(self, location: S3Location, auxiliary: Sequence[S3Location] = ()) -> None:
         self._location = location
         self._roots = (location, *auxiliary)
 
     def find(self, path: str) -> tuple[str, str]:
-        """The bucket and key of a data file, from its `path` in the log."""
+        """Returns the bucket and key of a data file, from its `path` in the log."""
         if ABSOLUTE.match(path):
             return self._below_a_root(_absolute(path))
         return self._relative(_decoded(path))
 
     def find_all(self, paths: Sequence[str]) -> list[tuple[str, str]]:
-        """The same for many files. Fast if no path is absolute, escaped or dotted, which is usual."""
+        """Finds many files. Fast if no path is absolute, escaped or dotted, as is usual."""
         lines = "\n".join(["", *paths, ""])
         if any(mark in lines for mark in UNUSUAL):
             return [self.find(path) for path in paths]
@@ -50,12 +50,12 @@ class FilePaths:
         return [(bucket, directory + path) for path in paths]
 
     def find_deletion_vector(self, vector: DeletionVector) -> tuple[str, str]:
-        """The bucket and key of the file that contains a deletion vector."""
+        """Returns the bucket and key of the file that contains a deletion vector."""
         if vector.storage_type == "p":
             return self._below_a_root(_absolute(vector.path_or_inline_dv))
         if vector.storage_type == "u":
             return self._relative(_vector_file(vector.path_or_inline_dv))
-        raise MalformedRequestError("The table's log has a deletion vector of an unknown kind.")
+        raise MalformedRequestError("The table's log has a deletion vector of an unknown storage type.")
 
     def _relative(self, path: str) -> tuple[str, str]:
         bucket, key = self._location.bucket, self._location.key(path)
@@ -88,13 +88,13 @@ def _decoded(path: str) -> str:
 
 
 def _vector_file(code: str) -> str:
-    """The path from an optional random directory and a UUID in Z85, five characters per four bytes."""
+    """Decodes an optional random directory and a UUID in Z85, which has five characters per four bytes."""
     directory, encoded = code[:-UUID_CHARACTERS], code[-UUID_CHARACTERS:]
     try:
         words = [_z85_word(encoded[start : start + 5]) for start in range(0, UUID_CHARACTERS, 5)]
         name = f"deletion_vector_{uuid.UUID(bytes=b''.join(words))}.bin"
     except (KeyError, ValueError, OverflowError) as error:
-        raise MalformedRequestError("The table's log has a deletion vector that is not valid.") from error
+        raise MalformedRequestError("The table's log has an invalid deletion vector.") from error
     return f"{directory}/{name}" if directory else name
 
 

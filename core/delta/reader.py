@@ -1,6 +1,6 @@
-"""Reads a snapshot from the files of its log segment: the checkpoint first, then the commits, all fetched in parallel.
+"""Reads a snapshot: fetches the files of its log segment in parallel, and replays the commits on the checkpoint.
 
-A large checkpoint goes to the temporary directory instead of memory.
+A large checkpoint is saved to the temporary directory instead of memory.
 """
 
 import contextlib
@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
-from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, Packed
-from core.delta.log.commits import check_number, check_size, fetched, in_commit_timestamp
+from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, ParquetFile
+from core.delta.log.commits import check_count, check_size, fetched, in_commit_timestamp
 from core.delta.log.listing import is_commit
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
 from core.delta.log.segment import LogSegment
@@ -21,7 +21,8 @@ from core.errors import AnswerTooLargeError
 from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
 
-PARALLEL_READS = 8
+# Of the files of a checkpoint. Each may be large.
+PARALLEL_FILES = 8
 MAX_IN_MEMORY = 32 * 1024 * 1024
 
 
@@ -32,8 +33,8 @@ def read_snapshot(
     base: ReplayState | None = None,
     checkpoint: CheckpointFiles | None = None,
 ) -> LoadedSnapshot:
-    """The snapshot at the segment's end. Its commits follow `base` or `checkpoint` if one is given."""
-    check_number(len(segment.commits))
+    """Reads the snapshot at the end of a segment. Its commits follow `base` or `checkpoint` if one is given."""
+    check_count(len(segment.commits))
     check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
         if segment.checkpoint:
@@ -59,31 +60,31 @@ def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment
     return Checkpoint([*files, *_fetch(objects, sidecars)], manifest) if sidecars else checkpoint
 
 
-def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[Packed]:
+def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[ParquetFile]:
     in_memory = sum(file.size for file in files) <= MAX_IN_MEMORY
 
-    def fetch(file: ObjectInfo) -> Packed:
+    def fetch(file: ObjectInfo) -> ParquetFile:
         return objects.get(file.key, file.etag) if in_memory else _spooled(objects, file)
 
-    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+    with ThreadPoolExecutor(PARALLEL_FILES) as pool:
         return list(pool.map(fetch, files))
 
 
 def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     try:
-        nameless = OPEN_FILES.exists()
-        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not nameless))  # noqa: SIM115
-        if nameless:  # such a file does not outlive a process that is killed
+        unlinked = OPEN_FILES.exists()
+        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not unlinked))  # noqa: SIM115
+        if unlinked:  # the file is then removed even if the process is killed
             Path(file.name).unlink()
         try:
             objects.save(info.key, file, info.etag)
         except BaseException:
-            with contextlib.suppress(OSError):  # what is left to write is written now, if there is room
+            with contextlib.suppress(OSError):  # closing flushes, which fails if the disk is full
                 file.close()
             raise
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EMFILE):
             raise
-        message = "The table's checkpoint is larger than the space that this server has for it."
+        message = "The table's checkpoint is larger than the temporary storage of this server."
         raise AnswerTooLargeError(message) from error
     return file

@@ -1,7 +1,6 @@
-"""A snapshot is one version of a table: its protocol, its metadata and its live files.
+"""A snapshot is a table at a version: its protocol, its metadata and its live files.
 
-This is all that the rest of core sees of a table's state, whether it was read from the log or from an index. Paths,
-partition values, statistics and deletion vectors are the log's own and are never rewritten.
+The rest of core sees a table only as snapshots, whether they were read from the log or from an index.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ class SnapshotSummary:
 
     version: int
     timestamp: int
-    """When the version was committed, in milliseconds since 1970."""
+    """Commit time of the version, in milliseconds since 1970."""
     protocol: Protocol
     metadata: Metadata
     num_files: int
@@ -37,11 +36,11 @@ class SnapshotSummary:
 @dataclass(frozen=True, slots=True)
 class Snapshot(SnapshotSummary):
     batches: Callable[["Predicate | None"], Iterator[FileBatch]]
-    """The live files, some thousand at a time. Some that a given predicate rules out may be left out."""
+    """Yields the live files, a few thousand at a time. May leave out files that the predicate rules out."""
     checkpoint_id: str
-    """Where reading the log began. Two reads of a version from the same checkpoint give its files in the same order."""
+    """Identifies the start of the log segment. Reads from the same start have the files in the same order."""
     tip: str
-    """Digest of the log tip: it changes if another log takes this one's place."""
+    """Digest of the log tip. It changes if another log replaces this one."""
 
     @property
     def summary(self) -> SnapshotSummary:
@@ -57,7 +56,7 @@ class Snapshot(SnapshotSummary):
         )
 
     def adds(self) -> Iterator[Add]:
-        """The live files, one by one."""
+        """Yields the live files."""
         for batch in self.batches(None):
             yield from batch.adds()
 
@@ -71,7 +70,7 @@ class LoadedSnapshot:
 
     @classmethod
     def of(cls, state: ReplayState) -> "LoadedSnapshot":
-        """Raises an error for a table that this server cannot read correctly."""
+        """Raises if this server cannot read the table correctly."""
         check_readable(state.protocol, state.metadata)
         snapshot = Snapshot(
             version=state.segment.version,

@@ -1,4 +1,4 @@
-"""The Delta tables that this process serves: their versions, snapshots and commits, by way of a cache."""
+"""The Delta tables that this process serves: their versions, snapshots and commits, cached between requests."""
 
 import threading
 import time
@@ -33,7 +33,7 @@ class DeltaTables:
 
     def latest_version(self, storage: StorageSession, *, staleness_seconds: float = 0) -> int:
         table = self._open(storage)
-        since = table.log.arrival - staleness_seconds
+        since = table.log.request_start - staleness_seconds
         with table.lock:
             return table.log.since(since).version
 
@@ -45,9 +45,9 @@ class DeltaTables:
         timestamp_ms: int | None = None,
         staleness_seconds: float = 0,
     ) -> Snapshot:
-        """The latest snapshot, or the one of a version or of a point in time."""
+        """Returns the latest snapshot, or that of a version or of a timestamp."""
         table = self._open(storage)
-        since = table.log.arrival - staleness_seconds
+        since = table.log.request_start - staleness_seconds
 
         def read() -> Snapshot:
             if timestamp_ms is not None:
@@ -61,29 +61,29 @@ class DeltaTables:
         return self._read(table, read)
 
     def summary(self, storage: StorageSession, version: int) -> SnapshotSummary:
-        """A version without its files. Several are cached, because they are small."""
+        """Returns a version without its files. Several are cached, because they are small."""
         table = self._open(storage)
         return self._read(table, lambda: table.snapshots.summary_at(version))
 
     def tip(self, storage: StorageSession, version: int) -> str:
-        """The digest of the log tip at a version, for `check_tip`."""
+        """Returns the digest of the log tip at a version, for `check_tip`."""
         table = self._open(storage)
         with table.lock:
             return table.log.back_to(version).tip(version)
 
     def check_tip(self, storage: StorageSession, version: int, tip: str) -> None:
-        """Raises an error if another log has replaced the one in which the version had this tip."""
+        """Raises if another log has replaced the one in which the version had this tip."""
         table = self._open(storage)
         with table.lock:
             table.log.back_to(version).check_tip(version, tip)
 
-    def snapshot_to_page(self, storage: StorageSession, snapshot: Snapshot) -> Snapshot:
-        """The same version, read from its newest checkpoint: older log files may be cleaned up before the next page."""
+    def snapshot_for_paging(self, storage: StorageSession, snapshot: Snapshot) -> Snapshot:
+        """Returns the same version, read from its newest checkpoint: others may be cleaned up before the next page."""
         table = self._open(storage)
         return self._read(table, lambda: table.snapshots.from_newest_checkpoint(snapshot))
 
-    def snapshot_from(self, storage: StorageSession, checkpoint_id: str, version: int) -> Snapshot:
-        """A version with its files in the order that reading it from `checkpoint_id` gives."""
+    def snapshot_from_checkpoint(self, storage: StorageSession, checkpoint_id: str, version: int) -> Snapshot:
+        """Returns a version with its files in the same order as an earlier read from `checkpoint_id`."""
         table = self._open(storage)
         return self._read(
             table, lambda: table.failover.protected(table.snapshots.from_checkpoint(checkpoint_id, version))
@@ -98,7 +98,7 @@ class DeltaTables:
         return self._read(table, lambda: table.log.history().at_or_after(timestamp_ms))
 
     def commits(self, storage: StorageSession, start: int, end: int) -> Iterator[Commit]:
-        """The commits of a range, in order. Checks at once that all are there; reads them as they are consumed."""
+        """Yields the commits of a range in order, read lazily. Raises immediately if one is missing."""
         from core.delta.log.commits import read_commits
 
         table = self._open(storage)

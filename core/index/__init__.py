@@ -1,1 +1,1 @@
-"""The file index: the files of a table at a version, sorted and packed for DynamoDB (docs/decisions/0012-index.md)."""
+"""The index: a table's files at one version, sorted and packed into DynamoDB items (docs/decisions/0012-index.md)."""

@@ -1,6 +1,11 @@
-"""File skipping: decides from the log alone which files of a table may hold rows that match a predicate.
+"""File skipping: decides from the log alone which files of a table may contain rows that match a predicate.
 
-Hints in SQL or JSON are parsed into one expression tree (`parsing/`, `expressions`), bound to the table's columns
-(`schema`, `literals`, `compiler`), and evaluated on partition values and statistics (`columns`, `ranges`, `evaluate`).
-Every step is conservative: whatever is not understood or not known keeps files.
+1. `parsing/` parses SQL and JSON hints into one expression tree (`expressions`).
+2. `compiler` binds the tree to the table's columns (`schema`) and converts each literal to a range (`literals`).
+3. `ranges` converts the partition values and statistics of many files (`columns`) to ranges.
+4. `evaluate` compares the ranges. `predicate` runs it on partition values first, then on statistics.
+5. `zone_maps` applies the same predicate to whole chunks of an index.
+
+Every step is conservative: a file is kept if a hint, a literal or a statistic is missing or not understood. An extra
+file costs time; a missing one is silent data loss.
 """

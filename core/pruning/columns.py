@@ -1,7 +1,7 @@
 """Partition values and statistics of many files, column by column.
 
-Pruning sees files only through `Columns`. `FileColumns` extracts the columns from the log's own form of a file; the
-index stores files in columns already.
+Pruning sees files only through `Columns`. `FileColumns` extracts the columns from the JSON statistics in the log. The
+index stores columns, so it needs no extraction.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,7 +30,7 @@ class Columns(Protocol):
     def __len__(self) -> int: ...
 
     def select(self, chosen: bytes) -> "Columns":
-        """The same columns for the files whose byte in `chosen` is 1."""
+        """Returns the columns of the files whose byte in `chosen` is 1."""
 
     def partition(self, name: str) -> Sequence[str | Absent | None]: ...
 
@@ -55,7 +55,7 @@ NULL_COUNT = ',"nullCount":'
 
 
 class FileColumns:
-    """Columns of files as the log stores them. Parses the statistics when one of their columns is first used."""
+    """Columns of files as the log stores them. Parses the statistics on the first use of one of their columns."""
 
     def __init__(self, partition_values: Sequence[Mapping[str, str | None]], stats: Sequence[str | None]) -> None:
         self._partition_values = partition_values
@@ -97,7 +97,7 @@ class EagerFileColumns(FileColumns):
         super().__init__(partition_values, stats)
         # At least two names, because `itemgetter` of one name does not return a tuple.
         self._names = names if len(names) > 1 else [*names, *names] or ["", ""]
-        self._places = {name: place for place, name in enumerate(self._names)}
+        self._positions = {name: position for position, name in enumerate(self._names)}
 
     def minimum(self, path: tuple[str, ...]) -> Sequence[JsonValue]:
         return self._column(0, path)
@@ -111,24 +111,24 @@ class EagerFileColumns(FileColumns):
     def num_records(self) -> Sequence[JsonValue]:
         return self._columns[-1]
 
-    def _column(self, kind: int, path: tuple[str, ...]) -> Sequence[JsonValue]:
+    def _column(self, group: int, path: tuple[str, ...]) -> Sequence[JsonValue]:
         name, *inner = path
-        values = self._columns[kind * len(self._names) + self._places[name]]
+        values = self._columns[group * len(self._names) + self._positions[name]]
         return column_of(map(_mapping, values), tuple(inner)) if inner else values
 
     @cached_property
     def _columns(self) -> list[Sequence[JsonValue]]:
-        """The minima of all names, then their maxima, then their null counts, and last the numbers of records."""
-        rows = list(map(_values_of(self._names), self._texts))
+        """The minima of all names (group 0), their maxima (1), their null counts (2), and finally `numRecords`."""
+        rows = list(map(_extractor(self._names), self._texts))
         return list(zip(*rows, strict=True)) if rows else [()] * (3 * len(self._names) + 1)
 
 
-def _values_of(names: Sequence[str]) -> Callable[[str | None], tuple[JsonValue, ...]]:
+def _extractor(names: Sequence[str]) -> Callable[[str | None], tuple[JsonValue, ...]]:
     """Returns a function that extracts the columns `names` from the statistics of one file.
 
     The fast path assumes that no name is missing; checking each name takes 50 % longer. It also parses each distinct
-    `nullCount` once, because many files end with the same one. Splitting the text at `NULL_COUNT` is safe: no JSON
-    string contains its unescaped quotes.
+    `nullCount` only once, because the statistics of many files end with the same one. Splitting the text at
+    `NULL_COUNT` is safe: a JSON string cannot contain its unescaped quotes.
     """
     get: Callable[[Any], tuple[JsonValue, ...]] = itemgetter(*names)
     parsed: dict[str, tuple[JsonValue, ...]] = {}
@@ -137,7 +137,7 @@ def _values_of(names: Sequence[str]) -> Callable[[str | None], tuple[JsonValue, 
         try:
             before, _, end = (text or "").rpartition(NULL_COUNT)
             if end not in parsed:
-                parsed[end] = get(_ending(orjson.loads(f"{{{NULL_COUNT[1:]}{end}")))
+                parsed[end] = get(_null_counts(orjson.loads(f"{{{NULL_COUNT[1:]}{end}")))
             stats = orjson.loads(before + "}")
             return (*get(stats["minValues"]), *get(stats["maxValues"]), *parsed[end], stats["numRecords"])
         except (ValueError, KeyError, TypeError):
@@ -147,8 +147,8 @@ def _values_of(names: Sequence[str]) -> Callable[[str | None], tuple[JsonValue, 
     return values
 
 
-def _ending(stats: Mapping[str, Any]) -> Any:
-    """The null counts. Raises KeyError if a later duplicate key would override what comes before them."""
+def _null_counts(stats: Mapping[str, Any]) -> Any:
+    """Raises KeyError if a key after `nullCount` repeats one before it: the last one counts, but was split off."""
     if not stats.keys().isdisjoint(("numRecords", "minValues", "maxValues")):
         raise KeyError
     return stats["nullCount"]

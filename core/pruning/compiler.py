@@ -1,6 +1,6 @@
-"""Binds an expression to the columns of a table, once per request, and notes how each part is used.
+"""Compiles an expression for the columns of a table, once per request, and notes how each part is used.
 
-A part that cannot be used evaluates to unknown for every file. The other parts still prune.
+A part that cannot be used is unknown for every file. The other parts still prune.
 """
 
 from collections.abc import Iterator

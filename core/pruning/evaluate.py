@@ -1,18 +1,28 @@
 """Evaluates a predicate on many files at once, column by column.
 
 In SQL, a predicate is true, false or null for each row. For a file we only know which of the three some row *may*
-have. Each expression therefore evaluates to three independent possibilities per file:
+have. Each expression therefore evaluates to three independent flags per file. `min` and `max` are the bounds of a
+column, `low` and `high` those of a literal (equal unless its meaning is ambiguous, see `literals`):
 
-    expression       may be true                may be false           may be null
-    c < 5            min < 5                    max >= 5               nulls are possible
-    c IS NULL        nulls are possible         values are possible    never
-    a constant       if it is true              if it is false         if it is null
-    unknown          always                     always                 always
-    NOT a            a may be false             a may be true          a may be null
-    a AND b          a and b may be true        a or b may be false    one may be null, the other null or true
-    a OR b           a or b may be true         a and b may be false   one may be null, the other null or false
+    expression      may be true                  may be false                    may be null
+    c < literal     min < high                   max >= low                      c may be null
+    c <= literal    min <= high                  max > low                       c may be null
+    c = literal     min <= high and max >= low   unless min = max = low = high   c may be null
+    c IN (list)     some c = member may be true  unless min = max = a member     c may be null
+    a < b           min a < max b                max a >= min b                  a or b may be null
+    c IS NULL       c may be null                c may have a value              never
+    constant        if it is true                if it is false                  if it is null
+    unknown         always                       always                          always
+    NOT x           x may be false               x may be true                   x may be null
+    x AND y         both may be true             x or y may be false             one is null, the other null or true
+    x OR y          x or y may be true           both may be false               one is null, the other null or false
 
-Because the three are tracked separately, NOT is exact. A single "may match" bit could not be negated.
+- `>` and `>=` are `<` and `<=` with the sides swapped. `<=` and `=` of two columns follow the rules for literals.
+- A comparison may be true or false only if the column may have a value. In a file of nulls it can only be null.
+- Statistics leave out NaN, which is greater than every number. A float or double column with values may therefore also
+  have the result of NaN: `c > 5` may be true in any file.
+- NOT is exact because the three flags are separate. A single "may match" flag could not be negated: `NOT c = 7` would
+  skip a file with values from 5 to 10.
 
 The file's truth value follows from the root of the predicate:
 
@@ -56,7 +66,7 @@ class TruthMasks(NamedTuple):
 
 
 class Batch:
-    """Some files, with a cache of the column summaries that the predicate has used so far."""
+    """The files that a predicate is evaluated on, with a cache of the column summaries it has used so far."""
 
     def __init__(self, columns: Columns, *, with_stats: bool) -> None:
         self.size = len(columns)
@@ -87,19 +97,19 @@ class Batch:
         return test(self.stats(field)) if self.with_stats else self.unknown
 
     def ranges(self, field: Field) -> tuple[Bounds, Presence]:
-        """The bounds and the presence of a column, one entry per file."""
+        """Returns the bounds and the presence of a column, one entry per file."""
         if not field.in_partitions:
             column = self.stats(field)
             bounds = column.bounds if field.type.name in FULL_RANGES else _unbounded(self.size)
             return bounds, column.presence
-        of_text = self.partition(field).of_text
-        rows = [of_text[text] for text in self.partition(field).texts]
+        partition = self.partition(field)
+        rows = [partition.by_text[text] for text in partition.texts]
         lows, highs, values, nulls = ([row[part] for row in rows] for part in range(4))
         return (lows, highs), (mask(values), mask(nulls))
 
 
 def _unbounded(size: int) -> Bounds:
-    """The bounds of a column whose type has no order."""
+    """Returns the bounds of a column whose type has no order."""
     low, high = UNBOUNDED
     return [low] * size, [high] * size
 
@@ -111,7 +121,7 @@ ColumnTest: TypeAlias = Callable[[ColumnSummary], TruthMasks]
 
 
 def truth_values(node: Node, columns: Columns, *, with_stats: bool) -> bytes:
-    """One byte per file: 0, `MAY_MATCH` or `MAY_MATCH | ALL_MATCH`. Without statistics, data columns are unknown."""
+    """Returns 0, `MAY_MATCH` or `MAY_MATCH | ALL_MATCH` per file. Without statistics, data columns are unknown."""
     batch = Batch(columns, with_stats=with_stats)
     truths = node(batch)
     only_true = batch.all_ones ^ (truths.false | truths.null)
@@ -138,15 +148,15 @@ def negation(operand: Node) -> Node:
 
 
 def conjunction(operands: Iterable[Node]) -> Node:
-    """Combines comparisons of one column into one test. NaN passes `c > 5`, but not `c > 5 AND c < 9`."""
-    of_columns: dict[Field, list[Compared]] = {}
+    """Tests all comparisons of one column together, because NaN satisfies `c > 5`, but not `c > 5 AND c < 9`."""
+    by_field: dict[Field, list[Compared]] = {}
     parts: list[Node] = []
     for operand in operands:
         if isinstance(operand, Comparisons):
-            of_columns.setdefault(operand.field, []).extend(operand.compared)
+            by_field.setdefault(operand.field, []).extend(operand.compared)
         else:
             parts.append(operand)
-    parts += [Comparisons(field, tuple(compared)) for field, compared in of_columns.items()]
+    parts += [Comparisons(field, tuple(compared)) for field, compared in by_field.items()]
 
     def node(batch: Batch) -> TruthMasks:
         return reduce(_and, [part(batch) for part in parts])
@@ -160,6 +170,7 @@ def _and(one: TruthMasks, other: TruthMasks) -> TruthMasks:
 
 
 def disjunction(operands: Iterable[Node]) -> Node:
+    """By De Morgan: x OR y is NOT (NOT x AND NOT y)."""
     return negation(conjunction(map(negation, operands)))
 
 
@@ -171,10 +182,10 @@ def column_test(field: Field, test: ColumnTest) -> Node:
 
 
 def _spread_to_files(truths: TruthMasks, column: PartitionColumn, all_ones: Mask) -> TruthMasks:
-    """Expands results for the distinct values of a partition column to all files."""
-    distinct = (truths.true | truths.false << 1 | truths.null << 2).to_bytes(len(column.of_text))
-    of_text = dict(zip(column.of_text, distinct, strict=True))
-    spread = int.from_bytes(bytes([of_text[text] for text in column.texts]))
+    """Expands the results for the distinct values of a partition column to one result per file."""
+    flags = (truths.true | truths.false << 1 | truths.null << 2).to_bytes(len(column.by_text))
+    flags_by_text = dict(zip(column.by_text, flags, strict=True))
+    spread = int.from_bytes(bytes([flags_by_text[text] for text in column.texts]))
     return TruthMasks(spread & all_ones, spread >> 1 & all_ones, spread >> 2 & all_ones)
 
 
@@ -184,13 +195,13 @@ def is_null(column: ColumnSummary) -> TruthMasks:
 
 
 class Comparisons:
-    """A node: a conjunction of comparisons of one column. A literal stands for any one value of its range."""
+    """A node: the conjunction of comparisons of one column. A literal may have any one value of its range."""
 
     def __init__(self, field: Field, compared: tuple[Compared, ...]) -> None:
         self.field = field
         self.compared = compared
-        of_nan = [_compare(operator, ([ABOVE_ALL], [ABOVE_ALL]), ([low], [high])) for operator, (low, high) in compared]
-        self._of_nan = _all_hold(of_nan)
+        nan = [ABOVE_ALL], [ABOVE_ALL]
+        self._nan = _all_hold([_compare(operator, nan, ([low], [high])) for operator, (low, high) in compared])
         self._node = column_test(field, self._test)
 
     def __call__(self, batch: Batch) -> TruthMasks:
@@ -201,30 +212,30 @@ class Comparisons:
         truths = [
             _compare(operator, column.bounds, ([low] * size, [high] * size)) for operator, (low, high) in self.compared
         ]
-        return _of_values(column, _all_hold(truths), self._of_nan)
+        return _with_nulls_and_nan(column, _all_hold(truths), self._nan)
 
 
 def _all_hold(truths: Sequence[tuple[Mask, Mask]]) -> tuple[Mask, Mask]:
-    """The conjunction for rows whose value is not null: whether it may be true, and whether it may be false."""
+    """Returns whether a conjunction may be true and whether it may be false, for rows whose value is not null."""
     return reduce(and_, [true for true, _ in truths]), reduce(or_, [false for _, false in truths])
 
 
 def membership(ranges: Sequence[Range]) -> ColumnTest:
-    """Whether a column equals one of many literals, by one binary search per file instead of a pass per literal."""
+    """Tests `c IN (list)` with one binary search per file instead of one pass per literal."""
     lows = sorted(low for low, _ in ranges)
-    highs = list(accumulate((high for _, high in sorted(ranges)), max))  # running maximum of the ends
+    highs = list(accumulate((high for _, high in sorted(ranges)), max))  # running maximum
     exact = {low for low, high in ranges if low == high}
 
     def may_equal(low: Any, high: Any) -> bool:
-        first = bisect_left(highs, low)  # the first range that does not end below the column's
+        first = bisect_left(highs, low)  # the first literal that does not end below the bounds of the column
         return first < len(lows) and bool(lows[first] <= high)
 
-    of_nan = int(may_equal(ABOVE_ALL, ABOVE_ALL)), int(ABOVE_ALL not in exact)
+    nan = int(may_equal(ABOVE_ALL, ABOVE_ALL)), int(ABOVE_ALL not in exact)
 
     def test(column: ColumnSummary) -> TruthMasks:
         true = mask(map(may_equal, *column.bounds))
         false = mask([low != high or low not in exact for low, high in zip(*column.bounds, strict=True)])
-        return _of_values(column, (true, false), of_nan)
+        return _with_nulls_and_nan(column, (true, false), nan)
 
     return test
 
@@ -244,18 +255,18 @@ def columns_comparison(operator: Operator, left: Field, right: Field) -> Node:
     return node
 
 
-def _of_values(column: ColumnSummary, truths: tuple[Mask, Mask], of_nan: tuple[int, int]) -> TruthMasks:
-    """Adds nulls and NaN: a comparison with null is null, and statistics do not show whether a file has NaN."""
+def _with_nulls_and_nan(column: ColumnSummary, truths: tuple[Mask, Mask], nan: tuple[int, int]) -> TruthMasks:
+    """Adds the results of rows that the bounds do not cover: null for a null, and `nan` for a NaN."""
     true, false = truths
     values, nulls = column.presence
     if column.may_be_nan:
-        true |= of_nan[0] * values
-        false |= of_nan[1] * values
+        true |= nan[0] * values
+        false |= nan[1] * values
     return TruthMasks(true & values, false & values, nulls)
 
 
 def _compare(operator: Operator, left: Bounds, right: Bounds) -> tuple[Mask, Mask]:
-    """Whether a comparison may be true, and whether it may be false, for values within these bounds."""
+    """Returns whether a comparison may be true and whether it may be false, for values within these bounds."""
     (left_lows, left_highs), (right_lows, right_highs) = left, right
     match operator:
         case "<":

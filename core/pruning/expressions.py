@@ -1,7 +1,15 @@
 """The expression tree that all hints are parsed into.
 
-Equivalent notations have one form: `<>` is NOT =, IN is = joined by OR, BETWEEN is two comparisons, LIKE 'a%' is a
-range. Anything that is not understood becomes `Unknown`, which may be true for any row and so skips no file by itself.
+Equivalent notations share one form:
+
+    c <> 5               NOT c = 5
+    c IN (5, 9)          c = 5 OR c = 9
+    c BETWEEN 5 AND 9    c >= 5 AND c <= 9
+    c LIKE 'ab%'         c >= 'ab' AND c < 'ac'
+    c LIKE 'ab%x'        c >= 'ab' AND c < 'ac' AND <unknown>
+    c <=> NULL           c IS NULL
+
+Anything that is not understood becomes `Unknown`, which may be true for any row and so skips no file by itself.
 """
 
 from dataclasses import dataclass, field
@@ -39,7 +47,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`value` has the form that `core.pruning.values` parses texts of this kind into."""
+    """`value` has the type that the parser for this kind in `core.pruning.values` returns."""
 
     kind: LiteralKind
     value: Any
@@ -61,7 +69,7 @@ class Comparison:
 
 @dataclass(frozen=True, slots=True)
 class NullSafeEqual:
-    """`<=>` with a literal that is not null: false where `=` would be null."""
+    """`<=>` with a literal that is not null. False for rows in which `=` is null."""
 
     column: Column
     literal: Literal

@@ -1,4 +1,4 @@
-"""The truth value of a predicate for a file, and the number of rows in a file."""
+"""The truth values of a predicate for a file, and the number of rows in a file."""
 
 from typing import Protocol
 
@@ -19,5 +19,5 @@ class DeletedRows(Protocol):
 
 
 def row_count(num_records: JsonValue, deleted: DeletedRows | None) -> int | None:
-    """The number of rows that are not deleted; None if the statistics do not have it."""
+    """Returns the number of rows that are not deleted, or None if the statistics have no usable `numRecords`."""
     return max(num_records - (deleted.cardinality if deleted else 0), 0) if type(num_records) is int else None

@@ -1,7 +1,17 @@
-"""The range of values that a literal may stand for when it is compared with a column of a given type.
+"""Converts a literal to the range of values that it may have when Spark compares it with a column.
 
-Usually the range is a single value. It is wider if Spark rounds (0.1 compared with a float), or if the meaning depends
-on the client's time zone, which hints do not carry. A literal that does not fit the type has no range.
+Usually the range is a single value. It is wider if Spark rounds, or if the value depends on the client's time zone,
+which hints do not include:
+
+    column           literal                  range
+    integer          double of 2^53 or more   from the next lower to the next higher double
+    float            0.1                      the double 0.1 and the nearest float
+    decimal          double or string         from the next lower to the next higher double
+    timestamp        without a time zone      18 hours earlier to 18 hours later
+    timestamp_ntz    timestamp                18 hours earlier to 18 hours later
+    date             timestamp                18 hours earlier to 18 hours later, or 36 without a time zone
+
+A literal has no range, and the comparison is ignored, if it does not fit the type or Spark may return null for it.
 """
 
 import math
@@ -28,10 +38,10 @@ from core.pruning.values import (
 
 Range: TypeAlias = tuple[Any, Any]
 
-LEAST_LONG, GREATEST_LONG = -(2**63), 2**63 - 1
-# Doubles represent every whole number below this exactly.
+MIN_LONG, MAX_LONG = -(2**63), 2**63 - 1
+# A double represents every whole number up to this one exactly.
 EXACT_DOUBLES = 2.0**53
-# Larger than every decimal, and far enough from the largest double that arithmetic does not overflow.
+# Larger than every decimal, and small enough that arithmetic on doubles does not overflow.
 LARGE_DOUBLES = 1e300
 MAX_PRECISION = 38
 # Spark converts a long to decimal(20,0).
@@ -41,14 +51,14 @@ TIMES = frozenset({"timestamp", "timestamp_ntz"})
 
 
 def literal_range(literal: Literal, column_type: DataType, cast: DataType | None, operator: Operator) -> Range | None:
-    """The range that a column is compared with; `cast` is the type that the hint casts the column to."""
+    """Returns the range that the column is compared with. `cast` is the type that the hint casts the column to."""
     if cast == DATE and column_type.name in TIMES:
         return _times_of_day(literal, column_type, operator)
-    if cast and not (keeps_values(column_type, cast) and _is_exact_beside(cast, literal)):
+    if cast and not (keeps_values(column_type, cast) and _compares_exactly(cast, literal)):
         return None
-    if literal.kind == "string" and column_type.name != "string":  # Spark casts the string
+    if literal.kind == "string" and column_type.name != "string":  # Spark casts the string to the type of the column
         typed = cast_literal(literal, column_type)
-        if typed and column_type.name == "decimal":  # to the decimal if its scale is 0, else both to double
+        if typed and column_type.name == "decimal":  # only if the scale is 0; else both to double
             typed = cast_literal(literal, DOUBLE)
         if typed is None:
             return None
@@ -57,7 +67,12 @@ def literal_range(literal: Literal, column_type: DataType, cast: DataType | None
 
 
 def _times_of_day(literal: Literal, column_type: DataType, operator: Operator) -> Range | None:
-    """The range for `CAST(time AS DATE) <operator> day`: the first or the last moment of the day, or the whole day."""
+    """Returns the range of times for `CAST(time AS DATE) <operator> day`.
+
+    < and >=: the first microsecond of the day
+    <= and >: the last microsecond of the day
+    =:        the whole day
+    """
     day = cast_literal(literal, DATE) if literal.kind in ("date", "string") else None
     if day is None:
         return None
@@ -71,12 +86,12 @@ def _times_of_day(literal: Literal, column_type: DataType, operator: Operator) -
 
 
 def keeps_nulls(column_type: DataType, cast: DataType) -> bool:
-    """Whether the CAST is null exactly where the column is null."""
+    """Whether the CAST is null for exactly the rows in which the column is null."""
     return keeps_values(column_type, cast) or (cast == DATE and column_type.name in TIMES)
 
 
 def keeps_values(column_type: DataType, cast: DataType) -> bool:
-    """Whether the CAST changes no value of the column."""
+    """Whether the CAST preserves every value of the column."""
     whole_digits = cast.precision - cast.scale
     if column_type.name in INTEGER_BITS:
         bits = INTEGER_BITS[column_type.name]
@@ -94,19 +109,19 @@ def _boolean_range(literal: Literal, _: DataType) -> Range | None:
 
 def _integer_range(literal: Literal, column_type: DataType) -> Range | None:
     match literal.kind:
-        case "decimal" if not _is_exact_beside(column_type, literal):
+        case "decimal" if not _compares_exactly(column_type, literal):
             return None
         case "double" if literal.value is not ABOVE_ALL and abs(literal.value) >= EXACT_DOUBLES:
-            return _around(literal.value)
-        case "integer" | "decimal" if not LEAST_LONG <= literal.value <= GREATEST_LONG:
+            return _adjacent_doubles(literal.value)
+        case "integer" | "decimal" if not MIN_LONG <= literal.value <= MAX_LONG:
             return None  # Spark folds the comparison to true or false, even for null
         case "integer" | "decimal" | "double":
             return literal.value, literal.value
     return None
 
 
-def _around(number: float) -> tuple[float, float]:
-    """The neighbours of a double: a number that was rounded to it lies between them."""
+def _adjacent_doubles(number: float) -> tuple[float, float]:
+    """Returns the next lower and the next higher double. A number that rounds to `number` is between them."""
     return math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
 
 
@@ -114,44 +129,45 @@ def _floating_range(literal: Literal, column_type: DataType) -> Range | None:
     number = _to_double(literal, DOUBLE)
     if number is None or number is ABOVE_ALL:
         return (ABOVE_ALL, ABOVE_ALL) if number else None
-    meanings = [number]
+    candidates = [number]
     if literal.kind == "integer":
-        meanings.append(literal.value)
+        candidates.append(literal.value)
     if "float" in (literal.kind, column_type.name):
-        meanings += nearest_floats(number)
-    return min(meanings), max(meanings)
+        candidates += nearest_floats(number)
+    return min(candidates), max(candidates)
 
 
 def _decimal_range(literal: Literal, column_type: DataType) -> Range | None:
-    """The range in units of the column's last digit."""
+    """Returns the range in units of the column's last digit."""
     unit = 10**column_type.scale
     match literal.kind:
         case "integer" | "decimal":
-            value = _among_whole_numbers(Fraction(literal.value) * unit)
-            return (value, value) if _is_exact_beside(column_type, literal) else None
+            value = _comparable_to_integers(Fraction(literal.value) * unit)
+            return (value, value) if _compares_exactly(column_type, literal) else None
         case "double" if literal.value is not ABOVE_ALL and abs(literal.value) < LARGE_DOUBLES:
-            low, high = _around(literal.value)
-            return _among_whole_numbers(Fraction(low) * unit), _among_whole_numbers(Fraction(high) * unit)
+            low, high = _adjacent_doubles(literal.value)
+            return _comparable_to_integers(Fraction(low) * unit), _comparable_to_integers(Fraction(high) * unit)
     return None
 
 
-def _is_exact_beside(data_type: DataType, literal: Literal) -> bool:
+def _compares_exactly(data_type: DataType, literal: Literal) -> bool:
+    """Whether Spark compares a value of the type with the literal without rounding one of them."""
     if data_type.name == "decimal" and literal.kind == "string":
         return False
     if data_type.name == "decimal" and literal.kind in ("integer", "decimal"):
-        return have_one_type([literal], (data_type.precision - data_type.scale, data_type.scale))
+        return fit_one_decimal([literal], (data_type.precision - data_type.scale, data_type.scale))
     if data_type.name in INTEGER_BITS and literal.kind == "decimal":
-        return have_one_type([literal], (LONG_DIGITS, 0))
+        return fit_one_decimal([literal], (LONG_DIGITS, 0))
     return True
 
 
-def have_one_type(literals: Iterable[Literal], *digits: tuple[int, int]) -> bool:
-    """Whether one decimal type of Spark fits all literals and all pairs of (digits before, digits after the point).
+def fit_one_decimal(literals: Iterable[Literal], *digits: tuple[int, int]) -> bool:
+    """Whether one Spark decimal type can hold all literals and all `digits` (before and after the decimal point).
 
     If not, Spark rounds some of them or returns null.
     """
-    of_all = [*digits, *map(_digits_in_spark, literals)]
-    return max(whole for whole, _ in of_all) + max(scale for _, scale in of_all) <= MAX_PRECISION
+    needed = [*digits, *map(_digits_in_spark, literals)]
+    return max(whole for whole, _ in needed) + max(scale for _, scale in needed) <= MAX_PRECISION
 
 
 def _digits_in_spark(literal: Literal) -> tuple[int, int]:
@@ -159,14 +175,14 @@ def _digits_in_spark(literal: Literal) -> tuple[int, int]:
     return (max(whole, LONG_DIGITS) if literal.kind == "integer" else whole), scale
 
 
-def _among_whole_numbers(value: Fraction) -> int | Decimal:
-    """A number that compares with every whole number as `value` does, but faster than a fraction."""
+def _comparable_to_integers(value: Fraction) -> int | Decimal:
+    """Returns a number that compares with every whole number like `value`, but faster than a fraction."""
     whole = math.floor(value)
     return whole if value == whole else Decimal(f"{whole * 10 + 5}e-1")
 
 
 def _digits(value: Decimal) -> tuple[int, int]:
-    """The number of digits before and after the point."""
+    """Returns the number of digits before and after the decimal point."""
     _, digits, exponent = value.as_tuple()
     return max(len(digits) + int(exponent), 0), max(-int(exponent), 0)
 
@@ -181,11 +197,11 @@ def _date_range(literal: Literal, _: DataType) -> Range | None:
             return literal.value, literal.value
         case "timestamp":  # a day of the column starts at midnight in the client's time zone
             low, high = instants(literal.value)
-            return _among_whole_numbers(Fraction(low - MAX_UTC_OFFSET, DAY)), _among_whole_numbers(
+            return _comparable_to_integers(Fraction(low - MAX_UTC_OFFSET, DAY)), _comparable_to_integers(
                 Fraction(high + MAX_UTC_OFFSET, DAY)
             )
         case "timestamp_ntz":
-            time = _among_whole_numbers(Fraction(literal.value.wall, DAY))
+            time = _comparable_to_integers(Fraction(literal.value.wall, DAY))
             return time, time
     return None
 
@@ -205,7 +221,7 @@ def _timestamp_ntz_range(literal: Literal, column_type: DataType) -> Range | Non
 
 
 def instants(moment: Moment) -> tuple[int, int]:
-    """The earliest and the latest time in UTC that a moment may stand for."""
+    """Returns the earliest and the latest time in UTC that the moment may be."""
     if moment.offset is None:
         return moment.wall - MAX_UTC_OFFSET, moment.wall + MAX_UTC_OFFSET
     return moment.wall - moment.offset, moment.wall - moment.offset
@@ -225,9 +241,9 @@ RANGES: dict[str, Callable[[Literal, DataType], Range | None]] = {
 
 
 def cast_literal(literal: Literal, to: DataType) -> Literal | None:
-    """The literal after a CAST; None if the result is not exactly one value.
+    """Returns the literal after a CAST, or None if the result is not exactly one value.
 
-    A typed null is not supported: Spark may cast the column to that type, which can turn its values into null.
+    A typed null is not supported: Spark may cast the column to its type, which can turn values into null.
     """
     kind, cast = CASTS.get(to.name, (None, None))
     value = cast(literal, to) if cast else None

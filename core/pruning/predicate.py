@@ -14,7 +14,8 @@ from core.pruning.expressions import And, Expression
 from core.pruning.files import MAY_MATCH, PRUNED_BY_PARTITION
 from core.pruning.schema import Schema
 
-# For each truth value from partition values alone: the final value, and whether statistics may change it.
+# Translation tables for truth values that come from partition values alone: 0 becomes `PRUNED_BY_PARTITION`, and only
+# `MAY_MATCH` is left for statistics to decide.
 MARK_PRUNED = bytes([PRUNED_BY_PARTITION, *range(1, 256)])
 IS_UNDECIDED = bytes([value == MAY_MATCH for value in range(256)])
 
@@ -27,7 +28,7 @@ class Predicate:
     uses_stats: bool
 
     def evaluate(self, columns: Columns) -> bytes:
-        """One truth value per file: `MAY_MATCH`, `MAY_MATCH | ALL_MATCH`, 0 or `PRUNED_BY_PARTITION`.
+        """Returns one truth value per file: `MAY_MATCH`, `MAY_MATCH | ALL_MATCH`, 0 or `PRUNED_BY_PARTITION`.
 
         Reads statistics only for files that the partition values leave undecided.
         """
@@ -35,15 +36,15 @@ class Predicate:
             return b""
         if not self.uses_partitions:
             return truth_values(self.root, columns, with_stats=True)
-        found = truth_values(self.root, columns, with_stats=False)
-        undecided = found.translate(IS_UNDECIDED) if self.uses_stats else b""
-        joined = bytearray(found.translate(MARK_PRUNED))
+        by_partition = truth_values(self.root, columns, with_stats=False)
+        undecided = by_partition.translate(IS_UNDECIDED) if self.uses_stats else b""
+        result = bytearray(by_partition.translate(MARK_PRUNED))
         if 1 in undecided:
-            left = columns.select(undecided) if 0 in undecided else columns
-            rows = compress(range(len(columns)), undecided)
-            for row, value in zip(rows, truth_values(self.root, left, with_stats=True), strict=True):
-                joined[row] = value
-        return bytes(joined)
+            remaining = columns.select(undecided) if 0 in undecided else columns
+            positions = compress(range(len(columns)), undecided)
+            for position, value in zip(positions, truth_values(self.root, remaining, with_stats=True), strict=True):
+                result[position] = value
+        return bytes(result)
 
 
 def compile_predicate(
@@ -54,7 +55,7 @@ def compile_predicate(
     partition_columns: Sequence[str],
     column_mapping: bool = False,
 ) -> Predicate | None:
-    """Returns None without hints. The predicate's notes list the hints that could not be used."""
+    """Returns None if there are no hints. The notes of the predicate say how each part of the hints is used."""
     expressions: list[Expression] = []
     if sql_hints:
         from core.pruning.parsing.sql_hints import parse_sql_hints

@@ -1,8 +1,22 @@
-"""Summarizes a column per file from the log: the range of its values, and whether it may hold nulls.
+"""Summarizes a column per file from the log: the range of its values, and whether it may contain values and nulls.
 
-Partition values are exact. Statistics are bounds that writers truncate: strings to a prefix, times to milliseconds,
-decimals to a double. They also leave out NaN. Each bound is widened until it covers everything that may have been
-truncated. A bound that is missing, of the wrong type or contradictory is ignored.
+Partition values are exact. Writers truncate or round statistics, so each bound is widened to the values that it may
+have been written for:
+
+    type                     written as                           low             high
+    integer, boolean, date   exact value                          min             max
+    double                   exact value, NaN left out            min             max
+    float                    0.1 or 0.10000000149011612           nearest float   nearest float
+    decimal                  double, with a rounding error        min - error     max + error
+    string of < 32 bytes     exact value                          min             max
+    longer string            may be truncated                     its prefix      after all strings with the prefix
+    timestamp                truncated after its last digit       min             max + 1 unit of that digit - 1 µs
+    timestamp before 1973    rounded up or down, offset without   min - unit      max + unit
+                             its seconds                          - 1 minute      + 1 minute
+
+Six digits may end in three zeros because the time was truncated to milliseconds. A timestamp without a time zone is
+widened by 18 hours on both sides. A bound that is missing, of the wrong type, NaN or contradictory (min > max) becomes
+the full range of the type.
 """
 
 import math
@@ -34,11 +48,11 @@ from core.pruning.values import (
 )
 
 Bounds: TypeAlias = tuple[Sequence[Any], Sequence[Any]]
-"""The low and the high of each file, in two sequences."""
+"""The lows of all files and the highs of all files."""
 Mask: TypeAlias = int
-"""One byte per file, 0 or 1, packed into one large integer, so that & and | apply to all files at once."""
+"""One byte per file, 0 or 1, in one large integer, so that & and | apply to all files at once."""
 Presence: TypeAlias = tuple[Mask, Mask]
-"""For each file, whether some row may have a value, and whether some row may be null."""
+"""Whether some row of each file may have a value, and whether some row may be null."""
 
 # The least and the greatest value of each type, or a bound beyond them.
 FULL_RANGES: dict[str, Range] = {
@@ -49,13 +63,13 @@ FULL_RANGES: dict[str, Range] = {
 }
 FLOATS = frozenset({"float", "double"})
 UNBOUNDED: Range = (-math.inf, ABOVE_ALL)
-# Spark truncates strings to 32 characters and deltalake to 64 bytes; both keep a maximum an upper bound. Others do not.
+# Spark truncates strings to 32 characters, deltalake to 64 bytes. Both round a truncated maximum up; others do not.
 TRUNCATED_BYTES = 32
-# Null in Delta and in Hive respectively. But deltalake writes an empty string as "" and reads it back as a string.
+# Null in Delta and in Hive. But deltalake writes an empty string as "" and reads it back as a string.
 NULL_STRINGS = frozenset({"", "__HIVE_DEFAULT_PARTITION__"})
 # Writers compute the bounds of a decimal in a few double operations, each with a relative error of up to 2 ** -53.
 DOUBLE_ERROR = 2**-49
-# 1973. Before 1970, truncation may round either way, and UTC offsets had seconds that writers do not write.
+# 1973, to be safe. Before 1970, writers may round up or down, and UTC offsets had seconds that writers do not write.
 MODERN_TIMES = 3 * 365 * DAY + DAY
 
 
@@ -76,20 +90,20 @@ class ColumnSummary(Protocol):
 
 
 class PartitionColumn:
-    """A partition column of some files. Many files share a value, so ranges are computed per distinct value."""
+    """A partition column. Many files share a value, so bounds and presence have one entry per distinct value."""
 
     may_be_nan = False
 
     def __init__(self, field: Field, columns: Columns) -> None:
         self.texts = columns.partition(field.path[0])
-        self.of_text = {text: _partition_range(text, field.type) for text in set(self.texts)}
-        lows, highs, values, nulls = zip(*self.of_text.values(), strict=True)
+        self.by_text = {text: _partition_range(text, field.type) for text in set(self.texts)}
+        lows, highs, values, nulls = zip(*self.by_text.values(), strict=True)
         self.bounds: Bounds = lows, highs
         self.presence: Presence = mask(values), mask(nulls)
 
 
 class StatsColumn:
-    """A data column of some files, summarized by their statistics."""
+    """A data column, summarized by the statistics of each file."""
 
     def __init__(self, field: Field, columns: Columns) -> None:
         self.field = field
@@ -102,31 +116,38 @@ class StatsColumn:
         minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
         lows, highs = _side(0, minimum, field), _side(1, maximum, field)
         if any(map(gt, lows, highs)):
-            everything = FULL_RANGES[field.type.name]
-            sound = [(low, high) if low <= high else everything for low, high in zip(lows, highs, strict=True)]
-            return [low for low, _ in sound], [high for _, high in sound]
+            full_range = FULL_RANGES[field.type.name]
+            ranges = [(low, high) if low <= high else full_range for low, high in zip(lows, highs, strict=True)]
+            return [low for low, _ in ranges], [high for _, high in ranges]
         return lows, highs
 
     @cached_property
     def presence(self) -> Presence:
-        """A null count is used only if it is zero or equals the number of rows.
+        """Uses a null count only if it is zero or equals the number of rows.
 
-        Any count in between may include deleted rows (`tightBounds` is false) and proves nothing.
+            nullCount           may have a value    may be null
+            0                   yes                 no
+            numRecords (> 0)    no                  yes
+            any other           yes                 yes
+
+        Both counts may include deleted rows (`tightBounds` is false). They are therefore compared with each other, and
+        never with the number of remaining rows.
         """
         null_counts = self._columns.null_count(self.field.path)
-        if null_counts.count(0) == len(null_counts):
+        are_integers = set(map(type, null_counts)) == {int}  # false and 0.0 equal 0, but are not counts
+        if are_integers and null_counts.count(0) == len(null_counts):
             return mask([True] * len(null_counts)), 0
         values = [
             type(nulls) is not int or nulls <= 0 or nulls != rows
             for nulls, rows in zip(null_counts, self._columns.num_records(), strict=True)
         ]
-        return mask(values), mask([nulls != 0 for nulls in null_counts])
+        return mask(values), mask([type(nulls) is not int or nulls != 0 for nulls in null_counts])
 
 
 def extremes_of(field: Field, columns: Columns) -> Range | None:
-    """The least low and the greatest high of all files, without computing the bounds of each file.
+    """Returns the least low and the greatest high of all files, without computing the bounds of each file.
 
-    Returns None unless all bounds are strings of the usual form.
+    Returns None unless all bounds are strings in the usual format.
     """
     minimum, maximum = columns.minimum(field.path), columns.maximum(field.path)
     if field.type.name not in EXTREMES or {*map(type, minimum), *map(type, maximum)} != {str}:
@@ -139,14 +160,15 @@ def _text_extremes(minimum: Sequence[str], maximum: Sequence[str], _: str) -> Ra
         return None
     if any(map(gt, minimum, maximum)):
         return None
-    # The high of a truncated maximum lies beyond all strings with that prefix. It may exceed the high of a longer one.
+    # A long maximum may be truncated, so its high is after all strings with that prefix. The high of a prefix of the
+    # greatest maximum may therefore exceed the high of the greatest maximum itself.
     last = max(maximum)
     prefixes = {last[:length] for length in set(map(len, maximum))}.intersection(maximum)
     return min(minimum), max(after_all_with_prefix(text) if len(text) >= TRUNCATED_BYTES else text for text in prefixes)
 
 
 def _time_extremes(minimum: Sequence[str], maximum: Sequence[str], name: str) -> Range | None:
-    """Requires that all texts have the same length, and so the same precision."""
+    """Requires that all texts have the same length, and therefore the same precision."""
     epoch = EPOCHS[name]
     lengths = {*map(len, minimum), *map(len, maximum)}
     length = lengths.pop() - (epoch.tzinfo is not None)
@@ -159,33 +181,44 @@ def _time_extremes(minimum: Sequence[str], maximum: Sequence[str], name: str) ->
         if any(map(gt, lows, highs)):
             return None
         first, last = ((time - epoch) // MICROSECOND for time in (min(lows), max(highs)))
-    except (ValueError, TypeError):  # also raised if only some have a time zone
+    except (ValueError, TypeError):  # TypeError if only some have a time zone
         return None
     return (first, last + (TRUNCATED_MICROSECONDS[length] or MAX_TRUNCATED)) if first >= MODERN_TIMES else None
 
 
 def lows_of(field: Field, columns: Columns) -> Sequence[Any]:
-    """The low of each file, for sorting files. Does not check for contradictory bounds."""
+    """Returns the low of each file, for sorting files. Does not check for contradictory bounds."""
     if field.in_partitions:
         column = PartitionColumn(field, columns)
-        return [column.of_text[text][0] for text in column.texts]
+        return [column.by_text[text][0] for text in column.texts]
     if field.type.name not in FULL_RANGES:
         return [UNBOUNDED[0]] * len(columns)
     return _side(0, columns.minimum(field.path), field)
 
 
 def _partition_range(text: str | Absent | None, data_type: DataType) -> tuple[Any, Any, bool, bool]:
+    """Returns the low, the high, whether rows may have a value, and whether they may be null.
+
+    partition value            range       value   null
+    missing from the log       full        yes     yes
+    null                       full        no      yes
+    "", not of type string     full        no      yes    Delta: an empty string is null
+    "" or Hive's null, string  the text    yes     yes    some readers read it as a string
+    of a type without order    full        yes     no
+    valid                      its value   yes     no
+    invalid                    full        yes     yes    some readers treat it as null
+    """
     low, high = FULL_RANGES.get(data_type.name, UNBOUNDED)
     if isinstance(text, Absent):
         return low, high, True, True
     if data_type.name == "string" and text in NULL_STRINGS:
         return text, text, True, True
-    if not text:  # Delta: an empty string is null for every type
+    if not text:
         return low, high, False, True
     if data_type.name not in EXACT:
         return low, high, True, False
     exact = EXACT[data_type.name](text, data_type)
-    return (*exact, True, False) if exact else (low, high, True, True)  # some readers treat invalid text as null
+    return (*exact, True, False) if exact else (low, high, True, True)
 
 
 def _single(value: Any) -> Range | None:
@@ -198,7 +231,7 @@ def _exact_float(text: str, _: DataType) -> Range | None:
 
 
 def _exact_decimal(text: str, data_type: DataType) -> Range | None:
-    """The value in units of the last digit."""
+    """Returns the value in units of the last digit."""
     number = parse_decimal(text)
     units = Fraction(number or 0) * 10**data_type.scale
     return _single(units.numerator) if number is not None and units.denominator == 1 else None
@@ -212,7 +245,7 @@ def _exact_time(text: str, data_type: DataType) -> Range | None:
 def _times(moment: Moment, data_type: DataType) -> tuple[int, int]:
     if data_type.name == "timestamp":
         return instants(moment)
-    # The type has no time zone. If the text has one, readers may apply or ignore it.
+    # timestamp_ntz has no time zone. If the text has one, some readers apply it and others ignore it.
     offset = 0 if moment.offset is None else MAX_UTC_OFFSET
     return moment.wall - offset, moment.wall + offset
 
@@ -231,32 +264,32 @@ EXACT: dict[str, Callable[[str, DataType], Range | None]] = {
 
 
 def _side(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any]:
-    """The lows (side 0) for minima, or the highs (side 1) for maxima."""
+    """Returns the lows for minima (side 0), or the highs for maxima (side 1)."""
     if (bounds := _fast_bounds(side, raws, field)) is not None:
         return bounds
-    bound, everything = BOUNDS[field.type.name], FULL_RANGES[field.type.name]
-    texts = {text: bound(text, field) or everything for text in {raw for raw in raws if type(raw) is str}}
-    return [(texts[raw] if type(raw) is str else bound(raw, field) or everything)[side] for raw in raws]
+    bound, full_range = BOUNDS[field.type.name], FULL_RANGES[field.type.name]
+    by_text = {text: bound(text, field) or full_range for text in {raw for raw in raws if type(raw) is str}}
+    return [(by_text[raw] if type(raw) is str else bound(raw, field) or full_range)[side] for raw in raws]
 
 
 def _fast_bounds(side: int, raws: Sequence[JsonValue], field: Field) -> Sequence[Any] | None:
-    """The same result as `BOUNDS`, several times as fast; None unless the whole column has the usual form."""
-    kinds = set(map(type, raws))
+    """Computes the same bounds as `BOUNDS`, several times faster. Returns None if a value has an unusual format."""
+    json_types = set(map(type, raws))
     name = field.type.name
-    if kinds == {PLAIN.get(name)} and not field.was_float:
+    if json_types == {EXACT_JSON_TYPES.get(name)} and not field.was_float:
         return raws
-    if name == "string" and kinds == {str}:
+    if name == "string" and json_types == {str}:
         return _fast_string_bounds(side, raws) if "".join(raws).isascii() else None
-    if name == "decimal" and kinds <= {int, float}:
+    if name == "decimal" and json_types <= {int, float}:
         unit = 10**field.type.scale
         return [round(raw * unit) for raw in raws] if max(map(abs, raws)) * unit < 1 / DOUBLE_ERROR / 2 else None
-    if name in EPOCHS and kinds == {str}:
+    if name in EPOCHS and json_types == {str}:
         return _fast_time_bounds(side, raws, name)
     return None
 
 
 def _fast_string_bounds(side: int, raws: Sequence[str]) -> Sequence[Any]:
-    """`raws` must be ASCII, so that a character is a byte."""
+    """Requires ASCII, so that a character is a byte."""
     if max(map(len, raws)) < TRUNCATED_BYTES:
         return raws
     if side == 0:
@@ -277,20 +310,21 @@ def _fast_time_bounds(side: int, raws: Sequence[str], name: str) -> Sequence[int
         return None
     if side == 0:
         return times
-    truncated = TRUNCATED_MICROSECONDS
-    return [time + (truncated[length] or _truncated(time)) for time, length in zip(times, lengths, strict=True)]
+    widths = TRUNCATED_MICROSECONDS
+    return [time + (widths[length] or _truncated_width(time)) for time, length in zip(times, lengths, strict=True)]
 
 
-def _truncated(time: int) -> int:
-    """How much later the true time may be. Some writers truncate to milliseconds and append three zeros."""
+def _truncated_width(time: int) -> int:
+    """Returns how much later the actual time may be. Some writers truncate to milliseconds and append three zeros."""
     return 0 if time % 1000 else MAX_TRUNCATED
 
 
-PLAIN = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
+# Types whose bounds in JSON are exact, with the Python type that they parse to.
+EXACT_JSON_TYPES = {**dict.fromkeys(INTEGER_BITS, int), "boolean": bool, "double": float}
 MICROSECOND = timedelta(microseconds=1)
 EPOCHS = {"timestamp": datetime(1970, 1, 1, tzinfo=UTC), "timestamp_ntz": datetime(1970, 1, 1)}  # noqa: DTZ001
-# How many microseconds may be truncated, by the length of a text without its time zone: up to 999 for
-# 2024-01-01T00:00:00.000.
+# The microseconds that may be truncated, by the length of a text without its time zone. The 23 characters of
+# 2024-01-01T00:00:00.000 leave out up to 999 of them.
 TRUNCATED_MICROSECONDS = {19: 999_999, 23: 999, 26: 0}
 MAX_TRUNCATED = 999
 EXTREMES: dict[str, Callable[[Sequence[Any], Sequence[Any], str], Range | None]] = {
@@ -318,7 +352,7 @@ def _floating_bound(raw: JsonValue, field: Field) -> Range | None:
 
 
 def _decimal_bound(raw: JsonValue, field: Field) -> Range | None:
-    """The range in units of the last digit. The true bound is a whole number; usually only one is close enough."""
+    """Returns the range in units of the last digit. Usually it contains one whole number, the actual bound."""
     if type(raw) is str:
         return _exact_decimal(raw, field.type)
     if type(raw) not in (int, float):
@@ -333,8 +367,8 @@ def _string_bound(raw: JsonValue, _: Field) -> Range | None:
         return None
     if len(raw.encode(errors="surrogatepass")) < TRUNCATED_BYTES and not raw.endswith("\ufffd"):
         return raw, raw
-    # Older versions of Spark append a replacement character to a maximum. Truncation inside a character leaves another
-    # one, or a question mark.
+    # Older versions of Spark append a replacement character to a maximum. Truncation inside a character leaves a
+    # replacement character or a question mark.
     prefix = raw.rstrip("?\ufffd")
     return prefix, after_all_with_prefix(prefix)
 
@@ -348,11 +382,11 @@ def _time_bound(raw: JsonValue, field: Field) -> Range | None:
     if moment is None:
         return None
     low, high = _times(moment, field.type)
-    truncated = moment.unit - 1 or _truncated(moment.wall)
+    width = moment.unit - 1 or _truncated_width(moment.wall)
     if low >= MODERN_TIMES:
-        return low, high + truncated
-    truncated += MINUTE if moment.offset else 0
-    return low - truncated, high + truncated
+        return low, high + width
+    width += MINUTE if moment.offset else 0
+    return low - width, high + width
 
 
 BOUNDS: dict[str, Callable[[JsonValue, Field], Range | None]] = {

@@ -1,6 +1,7 @@
 """Resolves column names in hints to the paths and types that the log uses.
 
-Names are logical and case-insensitive. An ambiguous name resolves to no column.
+Hints use logical names, in any case. The log uses physical names if the table maps columns. An ambiguous name matches
+no column.
 """
 
 import re
@@ -13,7 +14,7 @@ import orjson
 INTEGER_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
 DATES_AND_TIMES = frozenset({"date", "timestamp", "timestamp_ntz"})
 ORDERED = frozenset({*INTEGER_BITS, *DATES_AND_TIMES, "boolean", "float", "double", "decimal", "string"})
-# Types whose order is unknown to us, but whose nulls are counted in statistics.
+# Types that we cannot order, but whose nulls the statistics count.
 UNORDERED = frozenset({"binary", "char", "collated string"})
 DECIMAL = re.compile(r"decimal\(([0-9]{1,2}),\s*([0-9]{1,2})\)")
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -37,11 +38,11 @@ class DataType:
 @dataclass(frozen=True, slots=True)
 class Field:
     path: tuple[str, ...]
-    """The path in partition values and statistics; uses physical names if the table maps columns."""
+    """The path in partition values and statistics, in physical names."""
     type: DataType
     in_partitions: bool
     was_float: bool
-    """Whether the type was widened from float. Older statistics then hold floats in decimal (0.1), not doubles."""
+    """Whether the type was widened from float. Older statistics then hold the shortest text of a float (0.1)."""
 
 
 class NoColumnError(Exception):
@@ -66,7 +67,7 @@ class Schema:
         return found[0]
 
     def leaves(self) -> list[Field]:
-        """All columns in schema order. A struct is represented by its inner columns."""
+        """Returns all columns in schema order, with the inner columns of a struct instead of the struct."""
         return list(self._leaves((), {"type": self._root}, has_char=False))
 
     def _leaves(self, path: tuple[str, ...], parent: Mapping[str, Any], *, has_char: bool) -> Iterator[Field]:
@@ -107,7 +108,7 @@ class Schema:
 
 
 def is_partition_value(path: tuple[str, ...]) -> bool:
-    """Whether the path is Spark's notation `partitionValues.<column>`, an entry of a map of strings."""
+    """Whether the path is Spark's notation `partitionValues.<column>`, an entry in a map of strings."""
     return len(path) > 1 and path[0].lower() == "partitionvalues"
 
 

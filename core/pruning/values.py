@@ -1,7 +1,7 @@
-"""Parses values from text into a form that Python orders as Spark does.
+"""Parses values from text into Python values that sort in Spark's order.
 
-Numbers are Python numbers, dates are days since 1970, and times are microseconds since 1970. A text without exactly one
-meaning parses to None.
+Numbers are Python numbers, dates are days since 1970, and times are microseconds since 1970. Invalid or ambiguous text
+parses to None.
 """
 
 import math
@@ -30,7 +30,7 @@ EPOCH = date(1970, 1, 1).toordinal()
 
 
 class AboveAll:
-    """Greater than every other value and equal to itself. Stands for NaN, which Spark orders above all numbers."""
+    """Greater than every other value and equal to itself. Represents NaN, which Spark orders above all numbers."""
 
     __slots__ = ()
 
@@ -61,7 +61,7 @@ class Moment(NamedTuple):
     offset: int | None
     """Local time minus UTC, in microseconds; None if the text has no time zone."""
     unit: int
-    """The precision of the text: microseconds that its last digit stands for."""
+    """The precision of the text: the value of its last digit, in microseconds."""
 
 
 def parse_boolean(text: str) -> bool | None:
@@ -118,9 +118,10 @@ def _offset(text: str) -> int:
 
 
 def nearest_floats(number: float) -> tuple[float, float]:
-    """The least and the greatest 32-bit float that a text may mean if it parses to this double.
+    """Returns the least and the greatest 32-bit float that a text which parses to this double may represent.
 
-    They differ only if the double is halfway between two floats: parsing the text as a double lost which one is nearer.
+    They differ only if the double is halfway between two floats, because the double no longer shows which one is nearer
+    to the text.
     """
     below, above = math.nextafter(number, -math.inf), math.nextafter(number, math.inf)
     nearest: tuple[float, float] = struct.unpack("2f", struct.pack("2f", below, above))
@@ -128,6 +129,6 @@ def nearest_floats(number: float) -> tuple[float, float]:
 
 
 def after_all_with_prefix(prefix: str) -> str | AboveAll:
-    """The least value that is greater than every string with this prefix."""
+    """Returns the least value that is greater than every string with this prefix."""
     prefix = prefix.rstrip("\U0010ffff")
     return prefix[:-1] + chr(ord(prefix[-1]) + 1) if prefix else ABOVE_ALL

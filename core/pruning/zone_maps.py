@@ -1,7 +1,8 @@
-"""Zone maps: a summary of a column over many files, so that all of them can be skipped at once.
+"""Zone maps: the range of a column over all files of a chunk, so that the whole chunk can be skipped at once.
 
-A zone map covers the ranges that pruning computes for each file, so it is as conservative as they are. A predicate is
-evaluated on zone maps as on files: if it cannot be true for a zone map, it is true for no row of any file it covers.
+A zone map contains the ranges that pruning computes for each file, so it is just as conservative. A predicate is
+evaluated on zone maps with the rules for files (`evaluate`). If it cannot be true for a zone map, it is not true for
+any row of the files in the chunk.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,9 +13,9 @@ from core.pruning.columns import Columns
 from core.pruning.evaluate import Batch, ColumnTest, Node, TruthMasks
 from core.pruning.ranges import FLOATS, FULL_RANGES, UNBOUNDED, Bounds, Presence, extremes_of, mask
 from core.pruning.schema import Field
+from core.pruning.values import after_all_with_prefix
 
-MAX_CHARACTERS = 64
-LAST_CHARACTER = "\U0010ffff"
+MAX_BOUND_CHARACTERS = 64
 
 
 class ZoneMap(NamedTuple):
@@ -25,7 +26,7 @@ class ZoneMap(NamedTuple):
 
 
 def zone_map_of(field: Field, columns: Columns) -> ZoneMap:
-    """The zone map of a column over one or more files."""
+    """Returns the zone map of a column over one or more files."""
     batch = Batch(columns, with_stats=True)
     column = batch.partition(field) if field.in_partitions else batch.stats(field)
     values, nulls = column.presence
@@ -33,18 +34,18 @@ def zone_map_of(field: Field, columns: Columns) -> ZoneMap:
         return ZoneMap(*_shortened(*extremes), has_values=True, has_nulls=nulls > 0)
     has_order = field.in_partitions or field.type.name in FULL_RANGES
     lows, highs = column.bounds if has_order else ([bound] * len(columns) for bound in UNBOUNDED)
-    # Ignore the bounds of files that hold only nulls.
+    # Ignore the bounds of files that contain only nulls, unless all files do.
     with_values = values.to_bytes(len(lows)) if values else bytes([1]) * len(lows)
     low, high = min(compress(lows, with_values)), max(compress(highs, with_values))
     return ZoneMap(*_shortened(low, high), values > 0, nulls > 0)
 
 
 def _shortened(low: Any, high: Any) -> tuple[Any, Any]:
-    """Truncates long strings so that the bounds still cover all values."""
+    """Truncates long strings. The low becomes a prefix, the high a bound above every string with its prefix."""
     if isinstance(low, str):
-        low = low[:MAX_CHARACTERS]
-    if isinstance(high, str) and len(high) > MAX_CHARACTERS:
-        high = high[:MAX_CHARACTERS] + LAST_CHARACTER
+        low = low[:MAX_BOUND_CHARACTERS]
+    if isinstance(high, str) and len(high) > MAX_BOUND_CHARACTERS:
+        high = after_all_with_prefix(high[:MAX_BOUND_CHARACTERS])
     return low, high
 
 
@@ -59,14 +60,14 @@ class ZoneMapColumn:
 
 
 class ZoneMapBatch(Batch):
-    """Zone maps of several chunks, reusable for any number of queries. A column without zone maps is unknown."""
+    """The zone maps of several chunks, reusable for any number of queries. A column without zone maps is unknown."""
 
-    def __init__(self, number: int, zone_maps: Mapping[Field, Sequence[ZoneMap]]) -> None:
-        self.size = number
-        self.all_ones = mask([True] * number)
+    def __init__(self, size: int, zone_maps: Mapping[Field, Sequence[ZoneMap]]) -> None:
+        self.size = size
+        self.all_ones = mask([True] * size)
         self.with_stats = True
         self._zone_maps = zone_maps
-        self._by_field: dict[Field, ZoneMapColumn] = {}
+        self._column_cache: dict[Field, ZoneMapColumn] = {}
 
     def test(self, field: Field, test: ColumnTest) -> TruthMasks:
         return test(self._column(field)) if field in self._zone_maps else self.unknown
@@ -76,13 +77,13 @@ class ZoneMapBatch(Batch):
         return column.bounds, column.presence
 
     def may_match(self, node: Node) -> bytes:
-        """One byte per chunk: 1 if some row may match, else 0."""
+        """Returns one byte per chunk: 1 if some row may match, else 0."""
         return node(self).true.to_bytes(self.size)
 
     def _column(self, field: Field) -> ZoneMapColumn:
         if field not in self._zone_maps:
-            anything = ZoneMap(*FULL_RANGES.get(field.type.name, UNBOUNDED), has_values=True, has_nulls=True)
-            return ZoneMapColumn(field, [anything] * self.size)
-        if field not in self._by_field:
-            self._by_field[field] = ZoneMapColumn(field, self._zone_maps[field])
-        return self._by_field[field]
+            unknown = ZoneMap(*FULL_RANGES.get(field.type.name, UNBOUNDED), has_values=True, has_nulls=True)
+            return ZoneMapColumn(field, [unknown] * self.size)
+        if field not in self._column_cache:
+            self._column_cache[field] = ZoneMapColumn(field, self._zone_maps[field])
+        return self._column_cache[field]

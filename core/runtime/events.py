@@ -1,7 +1,7 @@
 """Conversion of API Gateway REST proxy events to requests, and of responses to proxy answers.
 
-Lambda rejects answers over 6 MB, and API Gateway then returns a 502. This module measures an answer to the byte before
-Lambda does and raises an error of the protocol instead.
+Lambda rejects answers over 6 MB, and API Gateway then returns a 502. This module calculates the exact size of an answer
+and raises an error of the protocol instead.
 """
 
 import base64
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from isal.isal_zlib import Compress
 
 # FAST is a level of ISA-L. It takes a quarter of the time of zlib's fastest level and compresses listings better.
-# SMALL is a level of zlib for answers that do not fit otherwise. It saves another 10% and takes 15 times as long.
+# SMALL is a level of zlib for answers that are too large otherwise. It saves another 10% and takes 15 times as long.
 FAST, SMALL = 2, 6
 GZIP_FORMAT = 31
 MAX_ANSWER_BYTES = 6_291_556
@@ -33,7 +33,7 @@ TOO_LARGE = (
 )
 
 
-class ProxyAnswer(TypedDict):
+class ProxyResponse(TypedDict):
     statusCode: int
     headers: dict[str, str]
     body: str
@@ -57,9 +57,9 @@ def request_from_event(event: Mapping[str, Any]) -> Request:
     )
 
 
-def buffered_answer(response: Response, request: Request) -> ProxyAnswer:
+def buffered_response(response: Response, request: Request) -> ProxyResponse:
     """Returns the whole answer, gzipped if the client accepts it. Gzip shrinks signed URLs to a tenth."""
-    answer = ProxyAnswer(statusCode=response.status, headers=dict(response.headers), body="", isBase64Encoded=False)
+    answer = ProxyResponse(statusCode=response.status, headers=dict(response.headers), body="", isBase64Encoded=False)
     if request.method == "HEAD":
         return answer
     chunks = filter(None, response.body)
@@ -88,7 +88,7 @@ def _is_zero_weight(parameter: str) -> bool:
     return name.strip() == "q" and value.strip().strip("0") in ("", ".")
 
 
-def _room(answer: ProxyAnswer) -> int:
+def _room(answer: ProxyResponse) -> int:
     """Returns the number of bytes left for the body of an answer that is otherwise complete."""
     return MAX_ANSWER_BYTES - _sent_bytes(answer)
 
@@ -106,22 +106,22 @@ def _text(chunks: Iterable[bytes], room: int) -> str:
 
 
 def gzip_compressor() -> "Compress":
-    from isal import isal_zlib  # Imported on demand to keep cold starts short. Plain text does not need it.
+    from isal import isal_zlib  # Imported on demand to keep cold starts short. Uncompressed answers do not need it.
 
     return isal_zlib.compressobj(FAST, zlib.DEFLATED, GZIP_FORMAT)
 
 
 def _gzip(chunks: Iterator[bytes], room: int) -> bytes:
     compressor = gzip_compressor()
-    growing = bytearray()
+    output = bytearray()
     for chunk in chunks:
-        growing += compressor.compress(chunk)
-        if len(growing) > room:
+        output += compressor.compress(chunk)
+        if len(output) > room:
             break
-    packed = bytes(growing + compressor.flush())
-    if len(packed) <= room:
-        return packed
-    return b"".join(_at_most(room, _gzip_small(chain(_unpacked(packed), chunks))))
+    compressed = bytes(output + compressor.flush())
+    if len(compressed) <= room:
+        return compressed
+    return b"".join(_at_most(room, _gzip_small(chain(_decompress(compressed), chunks))))
 
 
 def _gzip_small(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -131,10 +131,10 @@ def _gzip_small(chunks: Iterable[bytes]) -> Iterator[bytes]:
     yield compressor.flush()
 
 
-def _unpacked(packed: bytes, piece: int = 65_536) -> Iterator[bytes]:
+def _decompress(compressed: bytes, piece: int = 65_536) -> Iterator[bytes]:
     decompressor = zlib.decompressobj(GZIP_FORMAT)
-    for start in range(0, len(packed), piece):
-        yield decompressor.decompress(packed[start : start + piece])
+    for start in range(0, len(compressed), piece):
+        yield decompressor.decompress(compressed[start : start + piece])
 
 
 def _at_most(room: int, pieces: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,26 +12,26 @@ from typing import Any
 from core.api.requests.request import Request
 from core.api.response import Response, error_response
 from core.errors import SharingError
-from core.runtime.events import ProxyAnswer, buffered_answer, request_from_event
+from core.runtime.events import ProxyResponse, buffered_response, request_from_event
 from core.runtime.observability import logger, record, traced
 from core.sharing.call import Call, Observed
 from core.sharing.services import process_services
 
 Handle = Callable[[Call], Response]
-LambdaHandler = Callable[[Mapping[str, Any], object], ProxyAnswer]
+LambdaHandler = Callable[[Mapping[str, Any], object], ProxyResponse]
 
 
 def function(
     route: str, handle: Handle, *, opens_tables: bool = False, opens_directories: bool = False
 ) -> LambdaHandler:
-    """Returns the Lambda handler. In Lambda, creates what the route needs in the init phase, not in a request."""
+    """Returns the Lambda handler. In Lambda, creates the services that the route needs in the init phase."""
     if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
         services = process_services()
         _ = services.catalog
         _ = services.tables if opens_tables else None
         _ = services.directories if opens_directories else None
 
-    def lambda_handler(event: Mapping[str, Any], context: object) -> ProxyAnswer:  # noqa: ARG001
+    def lambda_handler(event: Mapping[str, Any], context: object) -> ProxyResponse:  # noqa: ARG001
         started = time.perf_counter()
         request = request_from_event(event)
         observed = Observed()
@@ -49,11 +49,11 @@ def function(
     return traced(lambda_handler)
 
 
-def _answer(handle: Handle, request: Request, observed: Observed) -> tuple[ProxyAnswer, str | None]:
+def _answer(handle: Handle, request: Request, observed: Observed) -> tuple[ProxyResponse, str | None]:
     try:
         response = handle(Call(request, process_services(), observed))
         # Also reads the body, so that an error halfway through still becomes an error response.
-        return buffered_answer(response, request), None
+        return buffered_response(response, request), None
     except SharingError as error:
         if error.__cause__ is not None:
             logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": request.request_id})
@@ -64,5 +64,5 @@ def _answer(handle: Handle, request: Request, observed: Observed) -> tuple[Proxy
         return _error_answer(unexpected, request), unexpected.code
 
 
-def _error_answer(error: SharingError, request: Request) -> ProxyAnswer:
-    return buffered_answer(error_response(error, request_id=request.request_id), request)
+def _error_answer(error: SharingError, request: Request) -> ProxyResponse:
+    return buffered_response(error_response(error, request_id=request.request_id), request)

@@ -1,1 +1,1 @@
-"""What the routes do: catalog, tables and storage joined into answers."""
+"""The work of each route: combines catalog, tables and storage into answers."""

@@ -1,4 +1,4 @@
-"""One request on its way through a route, with the services that answer it and what is observed of it."""
+"""One request to a route, with the services of the process and the values to log."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -12,14 +12,14 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class Observed:
-    """What the log line and the metrics report about a request. Never a token, a URL or a storage path."""
+    """The values that the log line and the metrics report about a request. Never a token, a URL or a storage path."""
 
     recipient: str | None = None
     table: str | None = None
     files_listed: int = 0
     files_pruned: int = 0
     hints_ignored: list[str] = field(default_factory=list)
-    """Parts of predicates that could not be used, each with the reason."""
+    """Parts of predicate hints that could not be used, each with the reason."""
     urls_signed: int = 0
 
 
@@ -30,11 +30,11 @@ class Call:
     observed: Observed
 
     def find_table(self) -> "TableAccess":
-        """Authenticates the caller and finds the table in the path. `TableAccess.require` raises if there is none."""
+        """Authenticates the caller and looks up the table. `TableAccess.require` raises if the table does not exist."""
         path = self.request.path
         share, schema, table = path["share"], path["schema"], path["table"]
         access = self.services.catalog.find_table(self.request.bearer_token, share, schema, table)
         self.observed.recipient = access.caller.name
-        # Names in a path may contain characters that cannot be encoded. The log gets them escaped.
+        # Escape characters that cannot be encoded, which a path may contain.
         self.observed.table = f"{share}.{schema}.{table}".encode(errors="backslashreplace").decode()
         return access

@@ -1,7 +1,7 @@
 """The change data feed: rows that were inserted, updated and deleted between two versions.
 
-If a commit wrote files of changed rows (`cdc`), these are its changes. In any other commit, all rows of an added file
-are inserts and all rows of a removed file are deletes.
+If a commit contains `cdc` files, these hold its changed rows. In any other commit, all rows of an added file are
+inserts and all rows of a removed file are deletes.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,11 +13,11 @@ from core.api.table_tokens import RangePage, TableTokens
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import Table
 from core.delta.features import CHANGE_FEED_PROPERTY
-from core.delta.history import AfterHistoryError, BeforeHistoryError, moment
+from core.delta.history import AfterHistoryError, BeforeHistoryError, format_timestamp
 from core.delta.model import Cdc, Commit, FileAction, Metadata
 from core.errors import InvalidParameterError
 from core.sharing.answers.table_answer import AnswerOptions
-from core.sharing.ranges import Range, answer_range, data_changes, head_before, last_head
+from core.sharing.ranges import Range, answer_range, data_changes, summary_at_end, summary_before_page
 from core.sharing.tables import SharedTables, require_urls
 from core.storage.session import StorageSession
 
@@ -40,12 +40,12 @@ def answer_changes(
         tables.delta.check_tip(storage, page.end, page.tip)
     first = tables.delta.summary(storage, page.start)
     _require_recorded(first.metadata, page.start, page)
-    before = head_before(tables, storage, first, page)
+    before = summary_before_page(tables, storage, first, page)
     if changes.include_historical_metadata:
-        head, last = first, last_head(tables, storage, options, first, page.end)
+        head, last = first, summary_at_end(tables, storage, options, first, page.end)
     else:
         head = last = tables.delta.summary(storage, page.head)
-    span = Range(
+    commit_range = Range(
         page,
         first,
         last,
@@ -55,12 +55,12 @@ def answer_changes(
         with_protocol=changes.include_historical_protocol,
         page_size=changes.page_size,
     )
-    commits = _recorded(tables.delta.commits(storage, page.version, page.end), page)
-    return answer_range(table, storage, options, span, commits, _changes, partial(tokens.issue_page, changes))
+    commits = _check_recorded(tables.delta.commits(storage, page.version, page.end), page)
+    return answer_range(table, storage, options, commit_range, commits, _changes, partial(tokens.issue_page, changes))
 
 
 def _first_page(tables: SharedTables, table: Table, storage: StorageSession, changes: ChangesRequest) -> RangePage:
-    """The first page of the requested range, cut off at the latest version."""
+    """Returns the first page of the requested range, which ends at the latest version at most."""
     latest = tables.delta.latest_version(storage)
     start = changes.starting_version
     if start is None:
@@ -96,10 +96,10 @@ def _version_at_or_after(tables: SharedTables, table: Table, storage: StorageSes
     except BeforeHistoryError as error:
         raise _too_early(error, table) from None
     except AfterHistoryError as error:
-        edge = moment(error.edge_ms)
+        edge = format_timestamp(error.edge_ms)
         raise InvalidParameterError(
-            f"The provided timestamp ({moment(error.timestamp_ms)}) is after the latest version available to this "
-            f"table ({edge}). Please use a timestamp before or at {edge}."
+            f"The provided timestamp ({format_timestamp(error.timestamp_ms)}) is after the latest version available to "
+            f"this table ({edge}). Please use a timestamp before or at {edge}."
         ) from None
 
 
@@ -114,15 +114,15 @@ def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSe
 
 
 def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError:
-    _require_started(table, error.version)  # does not reveal versions before the start version
-    edge = moment(error.edge_ms)
+    _require_started(table, error.version)  # must not reveal versions before the start version
+    edge = format_timestamp(error.edge_ms)
     return InvalidParameterError(
-        f"The provided timestamp ({moment(error.timestamp_ms)}) is before the earliest version available to this "
-        f"table ({edge}). Please use a timestamp at or after {edge}."
+        f"The provided timestamp ({format_timestamp(error.timestamp_ms)}) is before the earliest version available to "
+        f"this table ({edge}). Please use a timestamp at or after {edge}."
     )
 
 
-def _recorded(commits: Iterable[Commit], page: RangePage) -> Iterator[Commit]:
+def _check_recorded(commits: Iterable[Commit], page: RangePage) -> Iterator[Commit]:
     for commit in commits:
         if commit.metadata:
             _require_recorded(commit.metadata, commit.version, page)

@@ -1,4 +1,4 @@
-"""Temporary table credentials, with which a recipient reads a table's directory directly."""
+"""Answers requests for temporary table credentials, with which a recipient reads a table's directory directly."""
 
 from dataclasses import dataclass
 
@@ -50,7 +50,7 @@ def answer_credentials(directories: SharedDirectories, table: Table, caller: Cal
 
 
 def _require_directory(table: Table) -> None:
-    """The first message is the reference server's, which has no access modes."""
+    """The first message matches the reference server, which has no access modes."""
     if table.directory_shared:
         return
     if not table.history_shared:
@@ -65,17 +65,17 @@ def _require_directory(table: Table) -> None:
 
 
 def _location_within(table: Table, requested: str) -> S3Location:
-    """The requested location, resolved unless it is written exactly as one of the table's locations."""
+    """Returns the requested location. Resolves `.`, `..` and `//`, unless it equals one of the table's locations."""
     try:
         location = S3Location.parse(requested)
     except InvalidLocationError:
-        raise InvalidParameterError(OUTSIDE) from None  # keeps what the recipient sent out of the log
+        raise InvalidParameterError(OUTSIDE) from None  # keeps the recipient's input out of the log
     roots = [S3Location.parse(root) for root in (table.location, *table.auxiliary_locations)]
     if location in roots:
         return location
-    # Also tries the location as written, for tables whose own location has double slashes. A `..` is always resolved.
-    literal = [] if {".", ".."} & set(location.prefix.split("/")) else [location]
-    for wanted in (location.resolved(), *literal):
-        if any(root.covers(wanted) for root in roots):
-            return wanted
+    # Also try the location as written, for tables whose own location contains double slashes. Always resolve `..`.
+    as_written = [] if {".", ".."} & set(location.prefix.split("/")) else [location]
+    for candidate in (location.resolved(), *as_written):
+        if any(root.covers(candidate) for root in roots):
+            return candidate
     raise InvalidParameterError(OUTSIDE)

@@ -38,7 +38,7 @@ def table_item(table: Table) -> dict[str, Any]:
 
 
 def directory_fields(table: Table) -> dict[str, Any]:
-    """Tells a client that it may read the table's directory. Otherwise no location is shown."""
+    """Fields for clients that can use directory access. Empty if the table does not share its directory."""
     if not table.directory_shared:
         return {}
     fields: dict[str, Any] = {"location": table.location, "accessModes": list(table.access_modes)}

@@ -1,7 +1,7 @@
 """Chooses the response format: one that the client accepts and in which it reads the table correctly.
 
-A client that accepts both formats gets parquet format for tables that need no more. If no accepted format can carry the
-table, the request is refused, because in the wrong format a client would read wrong rows without noticing.
+A client that accepts both formats gets parquet format if that is sufficient. If the table cannot be represented in any
+accepted format, the request is refused, because the client would read wrong rows without noticing.
 """
 
 from collections.abc import Iterable
@@ -25,31 +25,33 @@ ANSWERS: dict[str, type[TableAnswer]] = {PARQUET: ParquetAnswer, DELTA: DeltaAns
 
 
 def choose_format(capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> str:
-    """`active`: features needed to read the files; `enabled`: features that the table's properties switch on."""
+    """`active` are the features needed to read the files, `enabled` those that the table's properties turn on."""
     if len(capabilities.formats) == 1:
         (chosen,) = capabilities.formats
     else:
-        chosen = PARQUET if _best_as_parquet(capabilities, active, enabled) else DELTA
-    require(chosen, capabilities, active, enabled)
+        chosen = PARQUET if _prefers_parquet(capabilities, active, enabled) else DELTA
+    _require_readable(chosen, capabilities, active, enabled)
     return chosen
 
 
-def _best_as_parquet(capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> bool:
+def _prefers_parquet(capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> bool:
     """Whether the files can be read as plain Parquet, and the client names none of the table's features."""
-    known = any(name.lower() in capabilities.reader_features for name in active | enabled)
-    return all(FEATURES[name].plain for name in active) and not known
+    client_names_one = any(name.lower() in capabilities.reader_features for name in active | enabled)
+    return all(FEATURES[name].readable_as_parquet for name in active) and not client_names_one
 
 
-def require(response_format: str, capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]) -> None:
-    """Refuses features that the client could not read correctly in this format.
+def _require_readable(
+    response_format: str, capabilities: Capabilities, active: frozenset[str], enabled: frozenset[str]
+) -> None:
+    """Refuses features that the client cannot read correctly in this format.
 
-    The beginning of the message is the reference server's.
+    The message begins like the reference server's.
     """
     if response_format == PARQUET:
-        missing = [name for name in active if not FEATURES[name].plain]
+        missing = [name for name in active if not FEATURES[name].readable_as_parquet]
     else:
         named = capabilities.reader_features
-        missing = [name for name in active if FEATURES[name].named and name.lower() not in named]
+        missing = [name for name in active if FEATURES[name].must_be_named and name.lower() not in named]
     if not missing:
         return
     leftover = missing == [DELETION_VECTORS] and DELETION_VECTORS not in enabled
@@ -61,7 +63,7 @@ def require(response_format: str, capabilities: Capabilities, active: frozenset[
 
 
 class FormatGate:
-    """Checks each commit of a range against the one format that the whole answer has."""
+    """Checks each commit of a range against the format of the answer."""
 
     def __init__(
         self, response_format: str, capabilities: Capabilities, protocol: Protocol, metadata: Metadata
@@ -72,11 +74,11 @@ class FormatGate:
         self._allowed: frozenset[str] | None = None
 
     def allow_only(self, protocol: Protocol) -> None:
-        """From now on, refuses features that the protocol sent to the client does not have."""
+        """Refuses features in later commits that are not in `protocol`, which was sent to the client."""
         self._allowed = reader_features(protocol)
 
     def follow(self, commit: Commit, files: Iterable[FileAction]) -> None:
-        """Checks a commit. `files` are those of its files that are part of the answer."""
+        """Checks a commit. `files` are the files of the commit that are part of the answer."""
         if commit.protocol or commit.metadata:
             self._protocol = commit.protocol or self._protocol
             self.metadata = commit.metadata or self.metadata
@@ -89,6 +91,8 @@ class FormatGate:
         active = active_features(self._protocol, self.metadata, deletion_vectors=deletion_vectors)
         if self._allowed is not None and not active <= self._allowed:
             raise UnsupportedOperationError(
-                "The table's features change within this range. Ask for less of it, or for includeHistoricalProtocol."
+                "The table's features change within this range. "
+                "Request a shorter range, or send includeHistoricalProtocol."
             )
-        require(self._response_format, self._capabilities, active, enabled_features(self._protocol, self.metadata))
+        enabled = enabled_features(self._protocol, self.metadata)
+        _require_readable(self._response_format, self._capabilities, active, enabled)

@@ -1,8 +1,8 @@
 """Answers queries: the files that a reader needs, each with a signed URL.
 
 Files are signed and written while the answer is read, so the first line is sent before the last file is evaluated. All
-pages of an answer, and a refreshed answer, have the pinned version of the first page. Whoever holds the token may read
-that version, even if history is not shared.
+pages and refreshes of an answer read the pinned version of the first page. A valid token gives access to that version
+even if history is not shared.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from core.errors import ChangedLogError, InvalidParameterError
 from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
 from core.sharing.metadata import begin_snapshot
 from core.sharing.ranges import answer_stream
-from core.sharing.selection import START, Kept, Position, Selection
+from core.sharing.selection import START, KeptFiles, Position, Selection
 from core.sharing.tables import SharedTables, require_history, require_started, require_urls
 from core.storage.session import StorageSession
 
@@ -26,14 +26,14 @@ from core.storage.session import StorageSession
 def answer_query(
     tables: SharedTables, table: Table, query: QueryRequest, options: AnswerOptions, tokens: TableTokens
 ) -> Response:
-    _check_against(table, query)
+    _check_shared(table, query)
     if query.starting_version is not None:
         return answer_stream(tables, table, query, query.starting_version, options, tokens)
     storage = tables.open(table)
     start, refresh = START, None
     if query.page_token is not None:
         page = SnapshotPage(*tokens.read_page(query, query.page_token))
-        snapshot, start = _snapshot_of_page(tables, table, storage, page), Position(page.place, page.rows)
+        snapshot, start = _snapshot_of_page(tables, table, storage, page), Position(page.last_file, page.rows)
     elif query.refresh_token is not None:
         refresh = tokens.read_refresh(query.refresh_token)
         snapshot = _refreshed(tables, table, storage, query, refresh)
@@ -45,15 +45,15 @@ def answer_query(
     options.observed.hints_ignored = selection.ignored_parts()
     kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
 
-    name = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
+    pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
     def token_at(position: Position) -> str:
-        return tokens.issue_page(query, SnapshotPage(*name, *position))
+        return tokens.issue_page(query, SnapshotPage(*pinned, *position))
 
-    body = answer.ended(
+    body = answer.with_end(
         _lines(answer, head, snapshot, query, kept, start, token_at),
-        due=query.include_refresh_token or query.max_files is not None,
-        refresh_token=tokens.issue_refresh(*name, after=refresh) if query.include_refresh_token else None,
+        required=query.include_refresh_token or query.max_files is not None,
+        refresh_token=tokens.issue_refresh(*pinned, after=refresh) if query.include_refresh_token else None,
     )
     return answer.response(snapshot.version, body)
 
@@ -61,7 +61,7 @@ def answer_query(
 def _snapshot_of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
     require_started(table, page.version)
     tables.delta.check_tip(storage, page.version, page.tip)
-    return tables.delta.snapshot_from(storage, page.checkpoint_id, page.version)
+    return tables.delta.snapshot_from_checkpoint(storage, page.checkpoint_id, page.version)
 
 
 def _refreshed(
@@ -69,18 +69,18 @@ def _refreshed(
 ) -> Snapshot:
     require_started(table, refresh.version)
     tables.delta.check_tip(storage, refresh.version, refresh.tip)
-    if query.limit_hint is not None:  # which files reach the limit depends on their order
+    if query.limit_hint is not None:  # the order of the files decides which of them reach the limit
         with contextlib.suppress(ChangedLogError):
-            return tables.delta.snapshot_from(storage, refresh.checkpoint_id, refresh.version)
+            return tables.delta.snapshot_from_checkpoint(storage, refresh.checkpoint_id, refresh.version)
     return _in_stable_order(tables, storage, query, tables.delta.snapshot(storage, version=refresh.version))
 
 
 def _in_stable_order(
     tables: SharedTables, storage: StorageSession, query: QueryRequest, snapshot: Snapshot
 ) -> Snapshot:
-    """The snapshot, in an order that any process can reproduce if a later request continues from it."""
-    ordered = query.page_size is not None or (query.include_refresh_token and query.limit_hint is not None)
-    return tables.delta.snapshot_to_page(storage, snapshot) if ordered else snapshot
+    """Returns the snapshot in an order that any process can reproduce, if a later request may depend on it."""
+    needs_order = query.page_size is not None or (query.include_refresh_token and query.limit_hint is not None)
+    return tables.delta.snapshot_for_paging(storage, snapshot) if needs_order else snapshot
 
 
 def _lines(
@@ -88,26 +88,26 @@ def _lines(
     head: bytes,
     snapshot: Snapshot,
     query: QueryRequest,
-    coming: Iterator[Kept],
+    kept: Iterator[KeptFiles],
     position: Position,
     token_at: Callable[[Position], str],
 ) -> PagedLines:
     yield head
     time_travel = query.version is not None or query.timestamp is not None
     version, timestamp = (snapshot.version, snapshot.timestamp) if time_travel else (None, None)
-    left = query.page_size or sys.maxsize
-    for kept in coming:
-        page = kept if len(kept.places) <= left else kept.first(left)
+    remaining = query.page_size or sys.maxsize
+    for batch in kept:
+        page = batch if len(batch.file_numbers) <= remaining else batch.first(remaining)
         yield from answer.file_lines(page.files, version, timestamp)
-        if page.places:
-            position = Position(page.places[-1], position.rows + sum(page.rows))
-        if page is not kept:
+        if page.file_numbers:
+            position = Position(page.file_numbers[-1], position.rows + sum(page.rows))
+        if page is not batch:
             return token_at(position)
-        left -= len(page.places)
+        remaining -= len(page.file_numbers)
     return None
 
 
-def _check_against(table: Table, query: QueryRequest) -> None:
+def _check_shared(table: Table, query: QueryRequest) -> None:
     require_urls(table)
     if query.reads_history:
         require_history(table)

@@ -1,7 +1,7 @@
 """Selects the files of a snapshot that a query keeps: those that may match its predicates, up to its limit.
 
-Predicates are evaluated by column, one batch at a time. A page continues from a position among all files of the
-snapshot, including skipped ones.
+Predicates are evaluated by column, one batch at a time. The files of a snapshot are numbered from 1, including skipped
+files, and a page continues after a file number.
 """
 
 import sys
@@ -21,35 +21,34 @@ from core.sharing.call import Observed
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
 
-# The first few files often have enough rows for a limit.
+# Files evaluated at a time if there is a limit, because the first few files often have enough rows.
 LIMITED_BATCH = 256
 MAX_LOGGED_PARTS = 10
 MAX_LOGGED_TEXT = 200
 
 
 class Position(NamedTuple):
-    """The position that an answer has reached."""
+    """How far an answer has read a snapshot."""
 
-    place: int = 0
-    """Number of files before this position, including skipped ones."""
+    last_file: int = 0
+    """Number of the last file; 0 at the start."""
     rows: int = 0
-    """Number of rows in the kept files that count towards the limit."""
+    """Number of rows so far that count towards the limit."""
 
 
 START = Position()
 
 
-class Kept(NamedTuple):
+class KeptFiles(NamedTuple):
     """Files of a snapshot that a query keeps."""
 
     files: FileBatch
-    places: Sequence[int]
-    """For each file, the number of files up to and including it."""
+    file_numbers: Sequence[int]
     rows: Sequence[int]
     """For each file, the number of rows that count towards the limit; empty without a limit."""
 
-    def first(self, number: int) -> "Kept":
-        return Kept(self.files.between(0, number), self.places[:number], self.rows[:number])
+    def first(self, count: int) -> "KeptFiles":
+        return KeptFiles(self.files.between(0, count), self.file_numbers[:count], self.rows[:count])
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Selection:
     def of(cls, query: QueryRequest, metadata: Metadata) -> "Selection":
         if not query.predicate_hints and not query.json_predicate_hints:
             return cls(limit=query.limit_hint)
-        from core.pruning.predicate import compile_predicate  # not at a cold start: most queries have no hints
+        from core.pruning.predicate import compile_predicate  # imported on demand, because most queries have no hints
 
         predicate = compile_predicate(
             query.predicate_hints,
@@ -73,39 +72,41 @@ class Selection:
         return cls(predicate, query.limit_hint)
 
     def ignored_parts(self) -> list[str]:
-        """Parts of the hints that could not be used, each with the reason, for the log."""
+        """Returns the parts of the hints that could not be used, each with the reason, for the log."""
         notes = self.predicate.notes if self.predicate else ()
         ignored = [(note.text, note.ignored_because) for note in notes if note.ignored_because]
         return [f"{text[:MAX_LOGGED_TEXT]}: {why[:MAX_LOGGED_TEXT]}" for text, why in ignored[:MAX_LOGGED_PARTS]]
 
-    def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[Kept]:
+    def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[KeptFiles]:
         """Yields the kept files after `start`, in order."""
         if self.limit is None:
-            for place, batch in _batches_after(batches, start.place):
-                yield self._evaluated(place, batch, observed)
+            for last_file, batch in _batches_after(batches, start.last_file):
+                yield self._evaluate(batch, last_file, observed)
             return
         rows = start.rows
         if rows >= self.limit:
             return
-        for place, batch in _batches_after(batches, start.place, LIMITED_BATCH):
-            kept = self._evaluated(place, batch, observed)
+        for last_file, batch in _batches_after(batches, start.last_file, LIMITED_BATCH):
+            kept = self._evaluate(batch, last_file, observed)
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
             if rows >= self.limit:
                 return
 
-    def _evaluated(self, place: int, batch: FileBatch, observed: Observed) -> Kept:
-        places = range(place + 1, place + 1 + batch.num_files)
+    def _evaluate(self, batch: FileBatch, last_file: int, observed: Observed) -> KeptFiles:
+        """`last_file` is the number of the file before the batch."""
+        file_numbers = range(last_file + 1, last_file + 1 + batch.num_files)
         if self.predicate is None:
-            return Kept(batch, places, self._rows(batch, repeat(MAY_MATCH | ALL_MATCH)))
+            return KeptFiles(batch, file_numbers, self._rows(batch, repeat(MAY_MATCH | ALL_MATCH)))
         truth_values = self.predicate.evaluate(batch.columns)
         may_match = [value & MAY_MATCH for value in truth_values]
         files = batch.only(may_match)
         observed.files_pruned += batch.num_files - files.num_files
-        return Kept(files, list(compress(places, may_match)), self._rows(files, compress(truth_values, may_match)))
+        rows = self._rows(files, compress(truth_values, may_match))
+        return KeptFiles(files, list(compress(file_numbers, may_match)), rows)
 
     def _rows(self, files: FileBatch, truth_values: Iterable[int]) -> list[int]:
-        """Counts only files whose rows all match. Other rows could fill the limit and cut off rows that match."""
+        """Counts only rows of files whose rows all match. Other rows could fill the limit and exclude matching rows."""
         if self.limit is None:
             return []
         rows = zip(files.columns.num_records(), files.deletion_vectors, truth_values, strict=False)
@@ -115,11 +116,11 @@ class Selection:
 def _batches_after(
     batches: Iterable[FileBatch], start: int, size: int = sys.maxsize
 ) -> Iterator[tuple[int, FileBatch]]:
-    """Yields the files after the first `start` ones, at most `size` at a time, each with its position."""
-    place = 0
+    """Yields the files after number `start`, at most `size` at a time, with the number of the file before them."""
+    last_file = 0
     for batch in batches:
         files = batch.num_files
-        for begin in range(max(start - place, 0), files, size):
+        for begin in range(max(start - last_file, 0), files, size):
             whole = begin == 0 and files <= size
-            yield place + begin, batch if whole else batch.between(begin, begin + size)
-        place += files
+            yield last_file + begin, batch if whole else batch.between(begin, begin + size)
+        last_file += files

@@ -1,6 +1,6 @@
 """The services of a process, shared by all requests: clients, catalog, tables.
 
-Each service is created on first use, so that a listing route does not load a table reader at its cold start.
+Each service is created on first use, so that a cold start of a listing route does not load a table reader.
 """
 
 import threading
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
-# A catalog lookup takes milliseconds. One that hangs is retried well within the time of a request.
+# A catalog lookup takes milliseconds. Short timeouts leave time for retries within a request.
 CLIENT_CONFIG = Config(
     connect_timeout=2,
     read_timeout=5,

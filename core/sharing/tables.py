@@ -27,7 +27,7 @@ class SharedTables:
         )
 
     def version(self, table: Table, starting_timestamp: str | None) -> int:
-        """The latest version, or the earliest one at or after a timestamp."""
+        """Returns the latest version, or the earliest version at or after a timestamp."""
         if starting_timestamp is None:
             return self.delta.latest_version(self.open(table), staleness_seconds=self._staleness(table))
         require_history(table)
@@ -55,7 +55,7 @@ class SharedTables:
                 staleness_seconds=self._staleness(table),
             )
         except BeforeHistoryError as error:
-            require_started(table, error.version)  # does not reveal versions before the start version
+            require_started(table, error.version)  # must not reveal versions before the start version
             raise
         require_started(table, snapshot.version)
         return snapshot

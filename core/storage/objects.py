@@ -1,7 +1,7 @@
 """Reads and lists the objects of a bucket.
 
-Missing objects and denied access become `TableFilesError`, with the two texts that the protocol has for recipients.
-All other errors, such as throttling and timeouts, are raised unchanged after botocore's retries.
+Missing objects and denied access become `TableFilesError`, with the two messages that recipients see. All other errors,
+such as throttling and timeouts, are raised unchanged after botocore's retries.
 """
 
 import contextlib
@@ -39,7 +39,7 @@ class ObjectInfo(NamedTuple):
 
 
 def parse_time(value: Any) -> datetime:
-    """Parses the times of a listing. botocore's parser takes two thirds of the time of the whole listing."""
+    """Replaces botocore's parser, which takes two thirds of the time of a listing."""
     try:
         return datetime.fromisoformat(value)
     except (TypeError, ValueError):  # other responses use other formats
@@ -52,7 +52,7 @@ class ObjectReader:
         self._bucket = bucket
 
     def get(self, key: str, etag: str = "") -> bytes:
-        """If `etag` is given, an object that was replaced since counts as missing."""
+        """If `etag` is given, an object with another ETag counts as missing."""
         with _table_files_errors():
             return self._body(key, etag).read()
 

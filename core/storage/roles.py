@@ -1,4 +1,4 @@
-"""Credentials of storage roles, which read tables, sign URLs and back the credentials of recipients.
+"""Credentials of storage roles, which read tables, sign URLs and issue credentials for directory access.
 
 Roles are always assumed, because the expiry of a function's own credentials is unknown. Credentials are cached for half
 of their lifetime. Concurrent requests for the same credentials share one call.
@@ -32,7 +32,7 @@ MAX_CACHED_ROLES = 256
 REFUSALS = frozenset({"AccessDenied", "ValidationError"})
 CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "standard"})
 
-Subject = TypeVar("Subject", bound=Hashable)
+Key = TypeVar("Key", bound=Hashable)
 
 
 class NoStorageRoleError(RuntimeError):
@@ -68,50 +68,50 @@ class StorageRole:
         return self.arn.partition(":")[2].partition(":")[0]
 
 
-class CredentialsCache(Generic[Subject]):
+class CredentialsCache(Generic[Key]):
     """A thread-safe cache of credentials. The key must include everything that the credentials depend on."""
 
     def __init__(
         self,
-        obtain: Callable[[Subject], Credentials],
+        obtain: Callable[[Key], Credentials],
         *,
         max_entries: int,
-        least_seconds: float = 0.0,
+        min_seconds_left: float = 0.0,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """Cached credentials have at least half of their lifetime left, and at least `least_seconds`."""
+        """Cached credentials have at least half of their lifetime left, and at least `min_seconds_left`."""
         self._obtain = obtain
         self._max_entries = max_entries
-        self._least_seconds = least_seconds
+        self._min_seconds_left = min_seconds_left
         self._now = now
         self._lock = threading.Lock()
-        self._cached: dict[Subject, tuple[Credentials, float]] = {}
-        self._pending: dict[Subject, Future[Credentials]] = {}
+        self._cached: dict[Key, tuple[Credentials, float]] = {}
+        self._pending: dict[Key, Future[Credentials]] = {}
 
-    def get(self, subject: Subject) -> Credentials:
+    def get(self, key: Key) -> Credentials:
         with self._lock:
-            cached, renew_at = self._cached.get(subject, (None, 0.0))
+            cached, renew_at = self._cached.get(key, (None, 0.0))
             if cached and self._now() < renew_at:
                 return cached
-            is_pending = subject in self._pending
-            promise = self._pending.setdefault(subject, Future())
-        return promise.result() if is_pending else self._renew(subject, promise)
+            is_pending = key in self._pending
+            promise = self._pending.setdefault(key, Future())
+        return promise.result() if is_pending else self._renew(key, promise)
 
-    def _renew(self, subject: Subject, promise: "Future[Credentials]") -> Credentials:
+    def _renew(self, key: Key, promise: "Future[Credentials]") -> Credentials:
         started_at = self._now()
         try:
-            credentials = self._obtain(subject)
+            credentials = self._obtain(key)
         except BaseException as error:
             with self._lock:
-                del self._pending[subject]
+                del self._pending[key]
             promise.set_exception(error)
             raise
         half_of_life = (credentials.expires_at - started_at) / 2
-        renew_at = credentials.expires_at - max(half_of_life, self._least_seconds)
+        renew_at = credentials.expires_at - max(half_of_life, self._min_seconds_left)
         with self._lock:
-            del self._pending[subject]
-            self._cached.pop(subject, None)  # keeps the dict ordered by age
-            self._cached[subject] = credentials, renew_at
+            del self._pending[key]
+            self._cached.pop(key, None)  # keeps the dict ordered by age
+            self._cached[key] = credentials, renew_at
             if len(self._cached) > self._max_entries:
                 del self._cached[next(iter(self._cached))]
         promise.set_result(credentials)
@@ -124,7 +124,7 @@ class StorageRoles:
     def __init__(self, sts: Callable[[], "STSClient"], *, now: Callable[[], float] = time.time) -> None:
         self._sts = sts
         self._cache: CredentialsCache[StorageRole] = CredentialsCache(
-            self._assume, max_entries=MAX_CACHED_ROLES, least_seconds=MIN_URL_SECONDS + MARGIN_SECONDS, now=now
+            self._assume, max_entries=MAX_CACHED_ROLES, min_seconds_left=MIN_URL_SECONDS + MARGIN_SECONDS, now=now
         )
 
     def credentials(self, role: StorageRole) -> Credentials:

@@ -102,7 +102,7 @@ class Storage:
         external_id: str | None = None,
         region: str | None = None,
     ) -> StorageSession:
-        """Uses the table's role and region if given, or else the server's."""
+        """Uses the role and region of the table if given, otherwise those of the server."""
         settings = self._settings
         credentials = self._roles.credentials(StorageRole.of(settings, role_arn, external_id))
         region = region or settings.region

@@ -1,1 +1,1 @@
-"""A table's log as Arrow batches: the files of its checkpoint and the actions of the commits after it."""
+"""Reads a log segment as Arrow batches: the files of its checkpoint and the actions of its commits."""

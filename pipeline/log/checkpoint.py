@@ -1,7 +1,8 @@
-"""A checkpoint's files, some row groups at a time, as Arrow from the Parquet file to Spark.
+"""Reads the files of a checkpoint as Arrow batches, a few row groups at a time.
 
-Only files in the usual form stay in Arrow: columns of the expected types, with no unexpected nulls. `core.delta` reads
-all others (for example statistics in `stats_parsed` alone) and converts or refuses them as it does for queries.
+Batches in the usual form, with the expected types and no unexpected nulls, pass from Parquet to Spark without becoming
+Python objects. `core.delta` reads all others (for example statistics only in `stats_parsed`), and converts or rejects
+them as it does for queries.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -28,27 +29,27 @@ from pipeline.storage import RangedFile
 
 NEVER_NULL = ("partitionValues", "size", "modificationTime", "dataChange")
 PARALLEL_READS = 16
-# Names the vector's fields because Delta Spark stores others beside those of the log's format.
+# Lists the fields of deletion vectors, because Delta Spark stores more of them than the protocol defines.
 COLUMNS = [
     *(f"add.{name}" for name in FILE.names if name != "deletionVector"),
     *(f"add.deletionVector.{name}" for name in VECTOR_TYPES),
 ]
-PARSED = "add.stats_parsed"
-# A field that is never null, for each of the table actions.
+STATS_PARSED = "add.stats_parsed"
+# For each table action, a field that is never null.
 REQUIRED_FIELDS = ("protocol.minReaderVersion", "metaData.id", "sidecar.path")
-# Errors that do not say that a checkpoint is damaged.
+# Errors that do not mean that a checkpoint is damaged.
 UNRELATED = (BotoCoreError, ClientError, NotIndexableError)
 
 
 class Piece(NamedTuple):
-    """Some row groups of a checkpoint file, or all if `row_groups` is None."""
+    """Row groups of a checkpoint file. If `row_groups` is None, all of them."""
 
     file: ObjectInfo
     row_groups: tuple[int, ...] | None = None
 
 
 def table_actions(reader: ObjectReader, files: Iterable[ObjectInfo]) -> TableActions:
-    """Reads only the footer of each file and the few row groups that hold other actions than files."""
+    """Reads only the footer of each file, and the few row groups with a protocol, metadata or sidecars."""
     found = TableActions()
     with ThreadPoolExecutor(PARALLEL_READS) as pool, undamaged(*UNRELATED):
         for take in chain.from_iterable(pool.map(lambda file: list(_table_actions(reader, file)), files)):
@@ -56,27 +57,27 @@ def table_actions(reader: ObjectReader, files: Iterable[ObjectInfo]) -> TableAct
     return found
 
 
-def pieces(reader: ObjectReader, files: Iterable[ObjectInfo], most_bytes: int) -> Iterator[tuple[Piece, int]]:
-    """Splits files at row groups into pieces of at most `most_bytes`, if possible. Returns each with its size."""
+def pieces(reader: ObjectReader, files: Iterable[ObjectInfo], max_bytes: int) -> Iterator[tuple[Piece, int]]:
+    """Splits files larger than `max_bytes` into one piece per row group. Yields each piece with its size."""
     with ThreadPoolExecutor(PARALLEL_READS) as pool:
-        yield from chain.from_iterable(pool.map(lambda file: list(_pieces(reader, file, most_bytes)), files))
+        yield from chain.from_iterable(pool.map(lambda file: list(_pieces(reader, file, max_bytes)), files))
 
 
-def _pieces(reader: ObjectReader, file: ObjectInfo, most_bytes: int) -> Iterator[tuple[Piece, int]]:
-    if file.size <= most_bytes or is_manifest(file):
+def _pieces(reader: ObjectReader, file: ObjectInfo, max_bytes: int) -> Iterator[tuple[Piece, int]]:
+    if file.size <= max_bytes or is_manifest(file):
         yield Piece(file), file.size
         return
     with undamaged(*UNRELATED):
         footer = open_parquet(reader, file).metadata
-    for at in range(footer.num_row_groups):
-        group = footer.row_group(at)
-        yield Piece(file, (at,)), sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns))
+    for number in range(footer.num_row_groups):
+        group = footer.row_group(number)
+        yield Piece(file, (number,)), sum(group.column(leaf).total_compressed_size for leaf in range(group.num_columns))
 
 
 def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
-    """Joins adjacent pieces of one file, so that its footer is read once."""
-    for file, of_file in groupby(pieces, key=lambda piece: piece.file):
-        groups = [piece.row_groups for piece in of_file]
+    """Joins adjacent pieces of the same file, so that its footer is read once."""
+    for file, adjacent in groupby(pieces, key=lambda piece: piece.file):
+        groups = [piece.row_groups for piece in adjacent]
         yield Piece(file, None if None in groups else tuple(chain.from_iterable(filter(None, groups))))
 
 
@@ -97,7 +98,7 @@ def file_rows(reader: ObjectReader, piece: Piece) -> Iterator[pa.RecordBatch]:
 
 
 def sample_rows(reader: ObjectReader, pieces: Sequence[Piece], number: int) -> Iterator[pa.RecordBatch]:
-    """About `number` of their files, at even distances."""
+    """Returns about `number` files of the pieces, evenly spaced."""
     every = max(sum(_num_rows(reader, piece) for piece in pieces) // max(number, 1), 1)
     passed = 0
     for batch in chain.from_iterable(file_rows(reader, piece) for piece in pieces):
@@ -106,12 +107,12 @@ def sample_rows(reader: ObjectReader, pieces: Sequence[Piece], number: int) -> I
 
 
 def _num_rows(reader: ObjectReader, piece: Piece) -> int:
-    """Zero for a manifest, which holds few files."""
+    """Returns zero for a manifest, which holds few files."""
     if is_manifest(piece.file):
         return 0
     with undamaged(*UNRELATED):
         footer = open_parquet(reader, piece.file).metadata
-    return sum(footer.row_group(at).num_rows for at in piece.row_groups or range(footer.num_row_groups))
+    return sum(footer.row_group(number).num_rows for number in piece.row_groups or range(footer.num_row_groups))
 
 
 def is_manifest(file: ObjectInfo) -> bool:
@@ -119,7 +120,7 @@ def is_manifest(file: ObjectInfo) -> bool:
 
 
 def open_parquet(reader: ObjectReader, file: ObjectInfo) -> pq.ParquetFile:
-    """Fetches columns with few requests, before they are decoded."""
+    """Opens a file with `pre_buffer`, which fetches columns in few requests before decoding them."""
     return pq.ParquetFile(pa.PythonFile(RangedFile(reader, file.key, file.size, file.etag), "r"), pre_buffer=True)
 
 
@@ -135,22 +136,22 @@ def _table_actions(reader: ObjectReader, info: ObjectInfo) -> Iterator[Callable[
 
 
 class _Footer:
-    """Statistics of columns by their paths (`add.path`)."""
+    """Finds columns and their null counts by path, such as `add.path`."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._metadata = file.metadata
         schema = file.metadata.schema
-        self._places = {schema.column(at).path: at for at in range(file.metadata.num_columns)}
-        self.actions = {path.partition(".")[0] for path in self._places}
+        self._indices = {schema.column(index).path: index for index in range(file.metadata.num_columns)}
+        self.actions = {path.partition(".")[0] for path in self._indices}
 
     def groups_with_table_actions(self) -> list[int]:
         return [group for group in range(self._metadata.num_row_groups) if self._has_table_actions(group)]
 
     def columns(self, groups: Iterable[int]) -> list[str]:
-        """The columns to read: all of `add` if its fields are not the expected ones."""
-        if "add.path" not in self._places or "add.deletionVector" in self._places:
+        """Returns the columns to read: all of `add` if it has unexpected fields."""
+        if "add.path" not in self._indices or "add.deletionVector" in self._indices:
             return ["add"]
-        return COLUMNS if all(map(self._has_all_stats, groups)) else [*COLUMNS, PARSED]
+        return COLUMNS if all(map(self._has_all_stats, groups)) else [*COLUMNS, STATS_PARSED]
 
     def _has_table_actions(self, group: int) -> bool:
         rows = self._metadata.row_group(group).num_rows
@@ -163,9 +164,9 @@ class _Footer:
         return nulls is not None and nulls == self._nulls(group, "add.path")
 
     def _nulls(self, group: int, path: str) -> int | None:
-        """Number of rows where a column is null, including rows of other actions. None if unknown."""
-        place = self._places.get(path)
-        statistics = None if place is None else self._metadata.row_group(group).column(place).statistics
+        """Returns the number of rows in which a column is null, including rows of other actions. None if unknown."""
+        index = self._indices.get(path)
+        statistics = None if index is None else self._metadata.row_group(group).column(index).statistics
         return statistics.null_count if statistics is not None and statistics.has_null_count else None
 
 
@@ -175,7 +176,7 @@ def _rows(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
     paths = fields.get("path")
     if paths is None or paths.type != pa.string():
         return _as_core_reads(batch)
-    # Rows of other actions have a null path, or an empty one if the writer declares the column as not nullable.
+    # In rows of other actions the path is null, or empty if the writer declared the column as not nullable.
     is_add = pc.fill_null(pc.not_equal(paths, ""), False)
     if not is_add.true_count:
         return ()
@@ -193,19 +194,19 @@ def _as_core_reads(batch: pa.RecordBatch) -> Iterable[pa.RecordBatch]:
 
 
 def _is_usual(fields: Mapping[str, pa.Array]) -> bool:
-    """Whether `core.delta` would read the same values as are in these columns."""
+    """Whether `core.delta` would return exactly the values in these columns."""
     used = {name: values for name, values in fields.items() if values.null_count < len(values)}
     return (
         all(_is_usual_type(used[name].type, FILE.field(name).type) for name in FILE.names if name in used)
         and all(name in used and not used[name].null_count for name in NEVER_NULL)
         and pc.min(used["size"]).as_py() >= 0
         and ("stats_parsed" not in used or ("stats" in used and not used["stats"].null_count))
-        and ("deletionVector" not in used or _are_whole(used["deletionVector"]))
+        and ("deletionVector" not in used or _are_complete(used["deletionVector"]))
     )
 
 
 def _is_usual_type(found: pa.DataType, expected: pa.DataType) -> bool:
-    """Checkpoints store the integers of a deletion vector in 32 bits, or in 64."""
+    """Accepts 32-bit integers in deletion vectors, because some writers store them instead of 64-bit integers."""
     if not pa.types.is_struct(expected):
         return bool(found == expected)
     if not pa.types.is_struct(found) or [field.name for field in found] != [field.name for field in expected]:
@@ -216,9 +217,9 @@ def _is_usual_type(found: pa.DataType, expected: pa.DataType) -> bool:
     )
 
 
-def _are_whole(vectors: pa.Array) -> bool:
-    inner = zip(vectors.type, vectors.flatten(), strict=True)
-    return all(values.null_count == vectors.null_count for field, values in inner if field.name != "offset")
+def _are_complete(vectors: pa.Array) -> bool:
+    members = zip(vectors.type, vectors.flatten(), strict=True)
+    return all(values.null_count == vectors.null_count for field, values in members if field.name != "offset")
 
 
 def _column(field: pa.Field, fields: Mapping[str, pa.Array]) -> pa.Array:

@@ -1,4 +1,4 @@
-"""The actions of commits, as rows with the version and the line of each, by which the newest action is found.
+"""Reads the actions of commits as rows. Their version and line show which action on a file is the newest.
 
 A row holds an action on a file (`add` or `remove`) or on the table (`protocol` or `metaData`, as JSON in `content`).
 """
@@ -31,8 +31,8 @@ NO_FILE = (None,) * len(IDENTIFIED_FILE)
 
 def action_rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[pa.RecordBatch]:
     rows = _rows(reader, commits)
-    while some := list(islice(rows, BATCH_ROWS)):
-        yield batch_of(some, ACTION)
+    while batch := list(islice(rows, BATCH_ROWS)):
+        yield batch_of(batch, ACTION)
 
 
 def _rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[Sequence[object]]:
@@ -42,7 +42,7 @@ def _rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[Seque
 
 
 def _commit_rows(version: int, content: bytes) -> Iterator[Sequence[object]]:
-    """The actions that `core.delta` replays, after the same checks."""
+    """Yields the actions that `core.delta` replays, after the same checks."""
     found: dict[str, Any] = {}
     with actions.valid_actions():
         for line, action in enumerate(actions.json_actions(content)):
@@ -70,7 +70,7 @@ def _removed_row(remove: Remove) -> Sequence[object]:
 
 
 def _version(commit: ObjectInfo) -> int:
-    """For a compacted log file, the last of its versions."""
+    """Returns the version of a commit, or the last version of a compacted log file."""
     name = commit.key.rpartition("/")[2]
     found = COMPACTION.fullmatch(name)
     return int(found[2] if found else name[:20])

@@ -1,7 +1,7 @@
-"""The Arrow columns of a file, and the conversion into them for files that are Python objects.
+"""The Arrow schema of a file, and the conversion from Python objects to it.
 
-Most files come from a checkpoint and are Arrow already. Files of commits, and of a checkpoint in an unusual form, are
-read by `core.delta` and converted here.
+Most files come from a checkpoint and are already Arrow. Files of commits, and of checkpoints in an unusual form, are
+parsed by `core.delta` and converted here.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,15 +9,15 @@ from itertools import islice
 
 import pyarrow as pa
 
-from core.delta.log.actions import MORE
+from core.delta.log.actions import EXTRA_FIELDS
 from core.delta.log.file_schema import FILE_SCHEMA, VECTOR_TYPES
 from core.delta.model import Add, DeletionVector, vector_id
-from core.index.layout.rows import checked
+from core.index.layout.rows import checked_fields
 
 BATCH_ROWS = 8192
 
 FILE = pa.schema(FILE_SCHEMA)
-# With its path, the id of its deletion vector identifies a file. It is null for a file without a vector.
+# The path and the id of the deletion vector identify a file. The id is null for a file without a vector.
 VECTOR_ID = pa.field("vectorId", pa.string())
 IDENTIFIED_FILE = pa.schema([VECTOR_ID, *FILE])
 
@@ -29,9 +29,9 @@ def file_batches(adds: Iterable[Add]) -> Iterator[pa.RecordBatch]:
 
 
 def file_row(add: Add) -> Sequence[object]:
-    more = dict(checked(add.more or {}))
-    if "tags" in more:
-        more["tags"] = list(more["tags"].items())
+    extra = dict(checked_fields(add.extra_fields or {}))
+    if "tags" in extra:
+        extra["tags"] = list(extra["tags"].items())
     return (
         add.path,
         list(add.partition_values.items()),
@@ -40,7 +40,7 @@ def file_row(add: Add) -> Sequence[object]:
         add.data_change,
         add.stats,
         vector_row(add.deletion_vector),
-        *map(more.get, MORE),
+        *map(extra.get, EXTRA_FIELDS),
     )
 
 
@@ -49,7 +49,7 @@ def vector_row(vector: DeletionVector | None) -> dict[str, object] | None:
 
 
 def with_vector_ids(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The files of a batch of `FILE` with the columns of `IDENTIFIED_FILE`."""
+    """Converts a batch from the schema `FILE` to `IDENTIFIED_FILE`."""
     ids = pa.array(vector_ids(batch.column("deletionVector")), VECTOR_ID.type)
     return pa.RecordBatch.from_arrays([ids, *batch.columns], schema=IDENTIFIED_FILE)
 

@@ -1,6 +1,6 @@
-"""The part of a log that the job itself reads: the log segment and a snapshot's protocol, metadata and timestamp.
+"""Reads what the job itself needs from a log: the log segment, and the protocol, metadata and timestamp of a snapshot.
 
-The workers read the files. Of a checkpoint, the job reads the footers and the few rows that are not files.
+The workers read the files. The job reads only the footers of a checkpoint and its few rows of other actions.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class SnapshotInfo:
 
 
 def segment_of(table: TableObjects, version: int | None = None) -> LogSegment:
-    """The log segment of a version, by default the latest."""
+    """Returns the log segment of a version, by default the latest."""
     log = latest_log(table.objects, table.location)
     log.check_complete()
     if version is None:
@@ -46,17 +46,17 @@ def segment_of(table: TableObjects, version: int | None = None) -> LogSegment:
 
 
 def snapshot_info(table: TableObjects, segment: LogSegment, newest: Mapping[str, str]) -> SnapshotInfo:
-    """`newest`: the last `protocol` and `metaData` of the segment's commits, as JSON, if there are any."""
+    """`newest`: the newest `protocol` and `metaData` in the segment's commits, as JSON, if any."""
     found = table_actions(table.objects, segment.checkpoint)
     sidecars = found.sidecar_files(table.location)
     for name, content in newest.items():
         found.take({name: orjson.loads(content)})
     protocol, metadata = require_protocol_and_metadata(found.protocol, found.metadata)
     check_readable(protocol, metadata)
-    stated_time = _stated_time(table, segment, metadata)
+    commit_time = _in_commit_timestamp(table, segment, metadata)
     return SnapshotInfo(
         version=segment.version,
-        timestamp=segment.timestamp if stated_time is None else stated_time,
+        timestamp=segment.timestamp if commit_time is None else commit_time,
         protocol=protocol,
         metadata=metadata,
         segment=segment,
@@ -64,8 +64,8 @@ def snapshot_info(table: TableObjects, segment: LogSegment, newest: Mapping[str,
     )
 
 
-def _stated_time(table: TableObjects, segment: LogSegment, metadata: Metadata) -> int | None:
-    """The in-commit timestamp of the version, in the cases in which `core.delta` reads it."""
+def _in_commit_timestamp(table: TableObjects, segment: LogSegment, metadata: Metadata) -> int | None:
+    """Returns the in-commit timestamp of the version, in the cases in which `core.delta` reads it."""
     enabled = metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
     if segment.tip in segment.checkpoint or not (enabled or segment.commits):
         return None

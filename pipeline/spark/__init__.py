@@ -1,1 +1,1 @@
-"""The parts of a build that run on Spark: log replay, sorting, packing and writing."""
+"""The parts of a build that need Spark: log replay, sorting, packing and writing."""

@@ -1,6 +1,6 @@
-"""Builds an index with Spark: files are sorted, packed and written by workers, and the job moves the head.
+"""Builds an index with Spark: workers sort, pack and write the files, and the job moves the head.
 
-What comes back to the job is a row for each chunk, one for some thousand files.
+Workers return one row per chunk (hundreds to thousands of files) to the job.
 """
 
 import threading
@@ -30,14 +30,15 @@ from pipeline.storage import TableStorage
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Checkpoint bytes for each packing task: about 60,000 files. In commits, files take several times as many bytes.
+    from pipeline.indexing import Progress
+
+# Checkpoint bytes for each packing task: about 60,000 files.
 BYTES_PER_TASK = 12 * 1024 * 1024
-COMMITS_TO_CHECKPOINT = 4
+# A file takes about this many times as many bytes in a commit as in a checkpoint.
+COMMIT_TO_CHECKPOINT_BYTES = 4
 FOOTERS_PER_TASK = 10_000
 HEARTBEAT_SECONDS = 30
 POLL_SECONDS = 0.5
-
-Progress = Callable[[str, int, int | None], None]
 
 
 def build_with_spark(
@@ -50,15 +51,15 @@ def build_with_spark(
     columns: int,
     footers: bool,
     units_per_second: float | None,
-    progress: Progress,
+    progress: "Progress",
 ) -> tuple[Head, int]:
-    """Returns the head that is now live, and the write units that workers used."""
+    """Returns the new head, and the write units that workers used."""
     parallelism = max(spark.sparkContext.defaultParallelism, 1)
-    with _watched(spark, build, progress) as doing, replayed(spark, storage) as log:
+    with _watched(spark, build, progress) as begin_step, replayed(spark, storage) as log:
         info = log.info
         fields = indexed_fields(info.metadata, columns)
         commit_bytes = sum(commit.size for commit in info.segment.commits)
-        log_bytes = info.checkpoint_bytes + commit_bytes // COMMITS_TO_CHECKPOINT
+        log_bytes = info.checkpoint_bytes + commit_bytes // COMMIT_TO_CHECKPOINT_BYTES
         tasks = max(log_bytes // BYTES_PER_TASK, parallelism)
         packing = Packing(
             index_table,
@@ -73,9 +74,9 @@ def build_with_spark(
         runs = runs_in_ranges(spark, log, fields, tasks)
         chunks = runs.mapInArrow(packing.chunks, from_arrow_schema(CHUNK)).persist(StorageLevel.DISK_ONLY)
         try:
-            doing("sorting and packing")
+            begin_step("sorting and packing")
             written = chunks.where("number IS NOT NULL").drop("groups").collect()
-            doing("writing keys")
+            begin_step("writing keys")
             totals = Totals(
                 sum(row.files for row in written),
                 int(sum(row.file_bytes for row in written)),
@@ -105,26 +106,26 @@ def _write_keys(chunks: "DataFrame", packing: Packing, per_group: int) -> int:
 
 
 @contextmanager
-def _watched(spark: "SparkSession", build: Build, progress: Progress) -> Iterator[Callable[[str], None]]:
-    """Reports Spark's progress and renews the build's heartbeat."""
-    done, doing = threading.Event(), ["reading the log"]
+def _watched(spark: "SparkSession", build: Build, progress: "Progress") -> Iterator[Callable[[str], None]]:
+    """Reports Spark's progress and renews the build's heartbeat. Yields a function that names the current step."""
+    done, steps = threading.Event(), ["reading the log"]
 
     def watch() -> None:
         tracker = spark.sparkContext.statusTracker()
-        seen_at = time.monotonic()
+        heartbeat_at = time.monotonic()
         while not done.wait(POLL_SECONDS):
             stages = [info for stage in tracker.getActiveStageIds() if (info := tracker.getStageInfo(stage))]
             if stages:
                 tasks = sum(stage.numTasks for stage in stages)
-                progress(doing[-1], sum(stage.numCompletedTasks for stage in stages), tasks)
-            if time.monotonic() - seen_at > HEARTBEAT_SECONDS:
+                progress(steps[-1], sum(stage.numCompletedTasks for stage in stages), tasks)
+            if time.monotonic() - heartbeat_at > HEARTBEAT_SECONDS:
                 build.begin()
-                seen_at = time.monotonic()
+                heartbeat_at = time.monotonic()
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
-        yield doing.append
+        yield steps.append
     finally:
         done.set()
         watcher.join()

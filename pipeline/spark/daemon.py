@@ -1,8 +1,8 @@
-"""Starts Spark's Python workers on this machine, in the place of `pyspark.daemon`.
+"""Starts Spark's Python workers on this machine, in place of `pyspark.daemon`.
 
-What workers need is imported once, here, and is there in each of them when this process forks. Spark has its own Python
-code in zip files before the installed packages: modules of those are compiled anew by every process, and every task
-reads their list of contents. Together that was a quarter of the workers' time for a million files.
+Modules that workers need are imported once, here, before this process forks them. Spark puts zip files with its own
+Python code in front of the installed packages. They are removed from the path, because every process compiles their
+modules again and every task lists their contents. Together that was a quarter of the workers' time for a million files.
 """
 
 import contextlib
@@ -15,9 +15,9 @@ sys.path_importer_cache.clear()
 from pyspark.daemon import manager  # noqa: E402
 
 with contextlib.suppress(ImportError):
-    import pandas  # noqa: F401, ICN001 - pyspark's workers import it where it is
+    import pandas  # noqa: F401, ICN001 - pyspark's workers import it if it is installed
 
 if __name__ == "__main__":
-    # Files by the thousand look to it like a leak. A worker collects what there is after each task.
+    # With many thousands of live objects, each collection is slow. Workers collect garbage after each task anyway.
     gc.disable()
     manager()  # type: ignore[no-untyped-call]

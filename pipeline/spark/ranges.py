@@ -1,9 +1,9 @@
-"""Brings files into the order in which they are packed: each task that packs gets a range of it.
+"""Sorts files into packing order across tasks: each packing task gets one range of the order.
 
-A sample of the files tells the ranges, and the place of a file is its place among the sample's: where that misleads, a
-task gets more files than another, and some chunks are wider. No answer depends on it. Files go from task to task as
-*runs*, some thousand in a piece of Arrow: Spark moves them without looking into them. They are compressed at once,
-since they are copied many times on their way.
+The position of a file is that of its key among the keys of a sample. An unrepresentative sample gives some tasks more
+files and makes some chunks wider, but never changes an answer. Files move between tasks as *runs*: a few thousand files
+in one binary value, which Spark shuffles without decoding it. A run is an Arrow stream, compressed early because Spark
+copies it many times.
 """
 
 import re
@@ -29,76 +29,81 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 RUN = pa.schema({"range": pa.int64(), "files": pa.binary()})
-# A task goes through so much before it parts it, since short runs take longer.
-BYTES_AT_ONCE = 64 * 1024 * 1024
-PLACE = "place"
-# Among so many numbers for each range there is one that Spark gives to its task.
-NUMBERS_PER_RANGE = 64
-# By which the columns are chosen.
+# A task collects this much before it splits files into runs, because short runs are slower.
+COLLECTED_BYTES = 64 * 1024 * 1024
+POSITION = "position"
+# Number of candidate ids per range: enough that Spark's hash assigns at least one of them to each task.
+CANDIDATES_PER_RANGE = 64
+# Number of sampled files from which the columns of the order are chosen.
 COMPARED_FILES = 4096
 COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 JSON_SCALAR = r'(?P<value>"(?:[^"\\]|\\.)*"|[-+.\w]+)'
 
 
 def runs_in_ranges(spark: "SparkSession", log: Replayed, fields: Sequence[Field], tasks: int) -> "DataFrame":
-    """One range for each of so many tasks."""
-    ranges = ranges_of(fields, log.sample(), _numbers(spark, tasks))
+    """Returns the runs of all files, partitioned into one range per task."""
+    ranges = ranges_of(fields, log.sample(), _range_ids(spark, tasks))
     return log.mapped(ranges.runs, RUN).repartition(tasks, "range")
 
 
-def ranges_of(fields: Sequence[Field], sample: pa.Table, numbers: Sequence[int]) -> "Ranges":
+def ranges_of(fields: Sequence[Field], sample: pa.Table, range_ids: Sequence[int]) -> "Ranges":
     stats = sample.column("stats").to_pylist()[:: sample.num_rows // COMPARED_FILES + 1]
     order = Order.of(fields, FileColumns([{}] * len(stats), stats))
     keys = sorted(order.keys(ArrowColumns(sample)))
-    same = {bisect_left(keys, key): number for key, number in Counter(keys).items() if number > 1}
-    return Ranges(order, keys, same, numbers)
+    duplicates = {bisect_left(keys, key): number for key, number in Counter(keys).items() if number > 1}
+    return Ranges(order, keys, duplicates, range_ids)
 
 
 def files_of_range(runs: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In order."""
+    """Returns the files of a range in packing order."""
     parts = [pa.ipc.open_stream(run.as_buffer()).read_all() for batch in runs for run in batch.column("files")]
     if parts:
         files = pa.concat_tables(parts).combine_chunks()
-        yield from files.take(pc.sort_indices(files.column(PLACE))).drop_columns([PLACE]).to_batches()
+        yield from files.take(pc.sort_indices(files.column(POSITION))).drop_columns([POSITION]).to_batches()
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """It goes to the workers."""
+    """Splits files into runs. Sent to the workers."""
 
     order: Order
     keys: Sequence[tuple[Any, ...]]
-    """Of the sample, as they rise."""
-    same: Mapping[int, int]
-    """How many are the same, by the place of the first of them."""
-    numbers: Sequence[int]
-    """Of each range."""
+    """The keys of the sample, sorted."""
+    duplicates: Mapping[int, int]
+    """For keys that occur more than once: the number of occurrences, by the position of the first."""
+    range_ids: Sequence[int]
 
     def runs(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for files in _gathered(batches):
-            places = pa.array(self.places(ArrowColumns(files)), pa.int64())
-            ordered = files.append_column(PLACE, places).take(pc.sort_indices(places))
-            yield from self._parted(ordered)
+        for files in _collected(batches):
+            positions = pa.array(self.positions(ArrowColumns(files)), pa.int64())
+            ordered = files.append_column(POSITION, positions).take(pc.sort_indices(positions))
+            yield from self._split(ordered)
 
-    def places(self, files: "ArrowColumns") -> list[int]:
-        """Files of which the sample has many with the same key are spread over all of their places."""
-        places = [bisect_left(self.keys, key) for key in self.order.keys(files)]
-        if not self.same:
-            return places
-        return [place + self.same.get(place, 1) * turn // len(places) for turn, place in enumerate(places)]
+    def positions(self, files: "ArrowColumns") -> list[int]:
+        """Spreads files with a frequent key over all positions of that key in the sample."""
+        positions = [bisect_left(self.keys, key) for key in self.order.keys(files)]
+        if not self.duplicates:
+            return positions
+        return [
+            position + self.duplicates.get(position, 1) * number // len(positions)
+            for number, position in enumerate(positions)
+        ]
 
-    def _parted(self, ordered: pa.Table) -> Iterator[pa.RecordBatch]:
-        places, begin = _values(ordered.column(PLACE)), 0
-        for at, number in enumerate(self.numbers, 1):
-            end = bisect_left(places, -(-at * (len(self.keys) + 1) // len(self.numbers)), begin)
+    def _split(self, ordered: pa.Table) -> Iterator[pa.RecordBatch]:
+        positions, begin = _values(ordered.column(POSITION)), 0
+        for number, range_id in enumerate(self.range_ids, 1):
+            end = bisect_left(positions, -(-number * (len(self.keys) + 1) // len(self.range_ids)), begin)
             if end > begin:
-                yield pa.RecordBatch.from_arrays([[number], _packed(ordered.slice(begin, end - begin))], schema=RUN)
+                run = _serialized(ordered.slice(begin, end - begin))
+                yield pa.RecordBatch.from_arrays([[range_id], run], schema=RUN)
             begin = end
 
 
 class ArrowColumns(FileColumns):
-    """What tells a file's place. Minima are found by their names: to parse all of the JSON takes several times as long,
-    and a file that is mistaken is only in another place.
+    """The columns that determine a file's position.
+
+    A regular expression finds minima by name, because parsing all of the JSON takes several times as long. A wrong
+    match only moves the file to another position.
     """
 
     def __init__(self, files: pa.Table) -> None:
@@ -109,7 +114,7 @@ class ArrowColumns(FileColumns):
         return int(self._files.num_rows)
 
     def partition(self, name: str) -> list[Any]:
-        """One that is absent is as good as null here."""
+        """Returns null for an absent value, which sorts the same."""
         found = pc.map_lookup(self._files.column("partitionValues"), pa.scalar(name), "first")
         return _values(found)
 
@@ -124,12 +129,12 @@ class ArrowColumns(FileColumns):
 
 
 def _values(column: pa.ChunkedArray) -> list[Any]:
-    """Three times as fast as arrow's own `to_pylist`."""
+    """Three times as fast as `to_pylist`."""
     return list(column.to_numpy(zero_copy_only=False).tolist())
 
 
-def _packed(files: pa.Table) -> pa.Array:
-    """A run, as the one value of a column."""
+def _serialized(files: pa.Table) -> pa.Array:
+    """Returns a run as the only value of a column."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, files.schema, options=COMPRESSED) as stream:
         stream.write_table(files)
@@ -137,20 +142,20 @@ def _packed(files: pa.Table) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), 1, [None, pa.array([0, run.size], pa.int32()).buffers()[1], run])
 
 
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    some, size = [], 0
+def _collected(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    collected, size = [], 0
     for batch in batches:
-        some.append(batch)
+        collected.append(batch)
         size += batch.nbytes
-        if size >= BYTES_AT_ONCE:
-            yield pa.Table.from_batches(some)
-            some, size = [], 0
-    if some:
-        yield pa.Table.from_batches(some)
+        if size >= COLLECTED_BYTES:
+            yield pa.Table.from_batches(collected)
+            collected, size = [], 0
+    if collected:
+        yield pa.Table.from_batches(collected)
 
 
-def _numbers(spark: "SparkSession", ranges: int) -> list[int]:
-    """By which `repartition` gives each of so many ranges to another task."""
-    candidates = spark.range(NUMBERS_PER_RANGE * ranges).select("id", pmod(hash_of("id"), lit(ranges)).alias("range"))
-    found = {row.range: row.id for row in candidates.collect()}
-    return [found[number] for number in range(ranges)]
+def _range_ids(spark: "SparkSession", ranges: int) -> list[int]:
+    """Returns one id per task: `repartition` assigns a range to the task given by the hash of its id."""
+    candidates = spark.range(CANDIDATES_PER_RANGE * ranges).select("id", pmod(hash_of("id"), lit(ranges)).alias("task"))
+    by_task = {row.task: row.id for row in candidates.collect()}
+    return [by_task[number] for number in range(ranges)]

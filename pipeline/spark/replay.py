@@ -1,9 +1,9 @@
-"""Log replay in Spark: the files of a table at a version, as a DataFrame that no single process holds.
+"""Log replay in Spark: the files of a snapshot as a DataFrame, so that no process has to hold all of them.
 
-A checkpoint names each file once, so its files stay in the tasks that read them, without those that a later commit
-names. Only the actions of commits, which are few, are shuffled to find the newest action on each file.
+Spark shuffles only the few actions of commits, to find the newest action on each file. Files of a checkpoint are not
+shuffled: a checkpoint names each file once, so it is enough to drop the files that a commit names.
 
-Spark's joins convert Arrow to rows and back, which costs more than reading the files. If commits touch at most 100,000
+A Spark join converts Arrow to rows and back, which costs more than reading the files. If commits touch at most 100,000
 files, checkpoint tasks filter them out locally instead of joining.
 """
 
@@ -21,7 +21,6 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from core.delta.log.segment import LogSegment
 from pipeline.log.rows import FILE, VECTOR_ID, vector_ids
 from pipeline.log.snapshot_info import SnapshotInfo, segment_of, snapshot_info
-from pipeline.spark.refusals import refusals
 from pipeline.spark.source import (
     SAMPLE_FILES,
     LogReader,
@@ -30,12 +29,13 @@ from pipeline.spark.source import (
     commit_actions,
     options,
 )
+from pipeline.spark.worker_errors import worker_errors
 from pipeline.storage import TableStorage
 
-# Up to this number, touched files are filtered out without a join.
+# Maximum number of touched files that are filtered out without a join.
 MAX_TOUCHED = 100_000
 
-OfBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+BatchFunction = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,32 +44,32 @@ class Replayed:
     table: TableStorage
     info: SnapshotInfo
     newest: DataFrame
-    """The newest actions of the commits."""
+    """The newest action of the commits on each file, and on the table."""
 
     @property
     def files(self) -> DataFrame:
-        """The columns of `FILE`."""
+        """All files of the snapshot, with the columns of `FILE`."""
         if not self.info.segment.checkpoint:
             return self._added
         checkpoint = checkpoint_files(self.spark, self.table, self.info.segment)
         return self._added.union(untouched(checkpoint, self.newest).select(*FILE.names))
 
-    def mapped(self, function: OfBatches, schema: pa.Schema) -> DataFrame:
-        """The result of `mapInArrow` on the files. Faster than that if the commits touch few files."""
+    def mapped(self, function: BatchFunction, schema: pa.Schema) -> DataFrame:
+        """Applies `mapInArrow` to the files. Faster than on `files` if the commits touch few files."""
         columns = from_arrow_schema(schema)
-        some = touched_by(self.newest).limit(MAX_TOUCHED + 1).toArrow()
-        if some.num_rows > MAX_TOUCHED or not self.info.segment.checkpoint:
+        touched = touched_by(self.newest).limit(MAX_TOUCHED + 1).toArrow()
+        if touched.num_rows > MAX_TOUCHED or not self.info.segment.checkpoint:
             return self.files.mapInArrow(function, columns)
-        reading = Reading.of(self.table, self.info.segment, some, function)
-        numbers = self.spark.range(0, len(reading.slices), 1, max(len(reading.slices), 1))
-        return self._added.mapInArrow(function, columns).union(numbers.mapInArrow(reading.mapped, columns))
+        tasks = CheckpointTasks.of(self.table, self.info.segment, touched, function)
+        numbers = self.spark.range(0, len(tasks.slices), 1, max(len(tasks.slices), 1))
+        return self._added.mapInArrow(function, columns).union(numbers.mapInArrow(tasks.mapped, columns))
 
     def sample(self) -> pa.Table:
-        """Partition values and statistics of some files, possibly including removed ones."""
-        some = self._added.limit(SAMPLE_FILES)
+        """Returns partition values and statistics of some files, which may include removed files."""
+        files = self._added.limit(SAMPLE_FILES)
         if self.info.segment.checkpoint:
-            some = some.union(checkpoint_sample(self.spark, self.table, self.info.segment))
-        return some.select("partitionValues", "stats").toArrow()
+            files = files.union(checkpoint_sample(self.spark, self.table, self.info.segment))
+        return files.select("partitionValues", "stats").toArrow()
 
     @property
     def _added(self) -> DataFrame:
@@ -77,31 +77,33 @@ class Replayed:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """The slices of a checkpoint, one for each task. Sent to the workers."""
+class CheckpointTasks:
+    """Reads a checkpoint, filters out touched files and applies a function: one slice per task. Sent to the workers."""
 
     reader: LogReader
     slices: Sequence[InputPartition]
     touched: pa.Table
-    function: OfBatches
+    function: BatchFunction
 
     @classmethod
-    def of(cls, table: TableStorage, segment: LogSegment, touched: pa.Table, function: OfBatches) -> "Reading":
+    def of(
+        cls, table: TableStorage, segment: LogSegment, touched: pa.Table, function: BatchFunction
+    ) -> "CheckpointTasks":
         reader = LogReader(options(table, segment, "checkpoint"))
         return cls(reader, reader.partitions(), touched, function)
 
     def mapped(self, numbers: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (number for batch in numbers for number in batch.column(0).to_pylist()):
-            yield from self.function(without(self.reader.read(self.slices[number]), self.touched))
+            yield from self.function(without_touched(self.reader.read(self.slices[number]), self.touched))
 
 
-def without(batches: Iterable[pa.RecordBatch], touched: pa.Table) -> Iterator[pa.RecordBatch]:
-    """`touched`: the columns of `touched_by`."""
+def without_touched(batches: Iterable[pa.RecordBatch], touched: pa.Table) -> Iterator[pa.RecordBatch]:
+    """`touched`: a table with the columns of `touched_by`."""
     paths = touched.column("touched").cast(FILE.field("path").type).combine_chunks()
     keys = set(zip(*(column.to_pylist() for column in touched.columns), strict=True))
     for batch in batches:
-        is_path = pc.is_in(batch.column("path"), value_set=paths)
-        if is_path.true_count:
+        has_touched_path = pc.is_in(batch.column("path"), value_set=paths)
+        if has_touched_path.true_count:
             identities = zip(batch.column("path").to_pylist(), vector_ids(batch.column("deletionVector")), strict=True)
             yield batch.filter([identity not in keys for identity in identities])
         else:
@@ -110,36 +112,36 @@ def without(batches: Iterable[pa.RecordBatch], touched: pa.Table) -> Iterator[pa
 
 @contextlib.contextmanager
 def replayed(spark: SparkSession, table: TableStorage, version: int | None = None) -> Iterator[Replayed]:
-    """A version of a table, by default the latest.
+    """Replays the log up to a version, by default the latest.
 
-    Workers read the commits once and keep them until the block ends. They read the checkpoint each time its files are
-    used. If a worker refuses the table inside the block, the block raises the error that `core.delta` raises.
+    Spark reads the commits once and keeps them until the block ends. It reads the checkpoint each time its files are
+    used. If a worker rejects the table inside the block, the block raises the same error as `core.delta`.
     """
-    with refusals():
+    with worker_errors():
         opened = table.open()
         segment = segment_of(opened, version)
         newest = newest_actions(commit_actions(spark, table, segment)).persist()
         try:
-            of_table = newest.where("path IS NULL").select("action", "content").collect()
-            info = snapshot_info(opened, segment, {row.action: row.content for row in of_table})
+            table_actions = newest.where("path IS NULL").select("action", "content").collect()
+            info = snapshot_info(opened, segment, {row.action: row.content for row in table_actions})
             yield Replayed(spark, table, info, newest)
         finally:
             newest.unpersist()
 
 
 def newest_actions(commits: DataFrame) -> DataFrame:
-    """The newest action on each file, and the newest `protocol` and `metaData`."""
-    same = Window.partitionBy(expr("if(path IS NULL, action, NULL)"), "path", VECTOR_ID.name)
-    last_first = same.orderBy(col("version").desc(), col("line").desc())
-    return commits.withColumn("age", row_number().over(last_first)).where("age = 1").drop("age")
+    """Returns the newest action on each file, and the newest `protocol` and `metaData`."""
+    same_target = Window.partitionBy(expr("if(path IS NULL, action, NULL)"), "path", VECTOR_ID.name)
+    newest_first = same_target.orderBy(col("version").desc(), col("line").desc())
+    return commits.withColumn("age", row_number().over(newest_first)).where("age = 1").drop("age")
 
 
 def untouched(checkpoint: DataFrame, newest: DataFrame) -> DataFrame:
-    """Spark broadcasts the touched files if they are few, and shuffles both sides otherwise."""
+    """Returns the checkpoint's files that no commit names. Spark broadcasts the touched files if they are few."""
     same_file = (col("path") == col("touched")) & col(VECTOR_ID.name).eqNullSafe(col("touched_vector"))
     return checkpoint.join(touched_by(newest), same_file, "left_anti")
 
 
 def touched_by(newest: DataFrame) -> DataFrame:
-    """The identities of the files that commits name."""
+    """Returns path and vector id of the files that commits name."""
     return newest.where("path IS NOT NULL").selectExpr("path AS touched", f"{VECTOR_ID.name} AS touched_vector")

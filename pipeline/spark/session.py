@@ -1,4 +1,4 @@
-"""A Spark session on this machine alone, for tests and small tables."""
+"""A Spark session on this machine, for `sluice index`, tests and benchmarks."""
 
 import os
 import sys
@@ -15,14 +15,14 @@ SETTINGS = {
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "2",
     "spark.python.daemon.module": "pipeline.spark.daemon",
-    # Python does the work: Java's second compiler takes more of a minute than it gives back.
+    # Most of the work is in Python, so the JVM's optimizing compiler (C2) costs more time than it saves.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",
 }
 
 
 def local_session(name: str = "sluice", settings: Mapping[str, str] | None = None) -> "SparkSession":
     os.environ["JAVA_HOME"] = str(java_home())
-    # By default Spark binds the machine's network address, and its workers start whichever python3 is on the path.
+    # By default, Spark binds to the machine's network address and runs its workers with the first python3 on the path.
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     from pyspark.sql import SparkSession

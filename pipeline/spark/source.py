@@ -1,7 +1,7 @@
-"""The Spark data source: a log segment in slices that workers read independently.
+"""A Spark data source that reads a log segment in slices, which workers read independently.
 
-Its options identify the table and the segment that the job has chosen. Planning lists the segment again, so that no
-plan grows with the log. It raises an error if another log has taken this one's place.
+Its options identify the table and the segment that the job chose. Planning lists the segment again, so Spark plans do
+not grow with the log. It raises `ChangedLogError` if the log was replaced in between.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,11 +29,11 @@ T = TypeVar("T")
 
 # A Python task costs Spark 4.0 about 0.16 s of overhead (it lists pyspark.zip 16 times), as much as decoding 20 MB.
 SLICE_BYTES = 16 * 1024 * 1024
-# The least that a commit counts for. A slice holds at most 1,024 commits, which S3 serves in about one second.
+# The minimum size that a commit counts for. A slice holds at most 1,024 commits, which S3 serves in about one second.
 COMMIT_BYTES = 16 * 1024
 SCHEMAS = {"checkpoint": FILE, "identified": IDENTIFIED_FILE, "sample": FILE, "commits": ACTION}
 REGISTERED = "spark.sluice.log.registered"
-# Number of files in a sample, spread over the whole checkpoint.
+# Approximate number of files in a sample, spread over the whole checkpoint.
 SAMPLE_FILES = 50_000
 
 
@@ -55,17 +55,17 @@ class CommitsSlice(InputPartition):
 
 
 def checkpoint_files(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
-    """The files of the segment's checkpoint: the columns of `IDENTIFIED_FILE`."""
+    """Returns the files of the checkpoint, with the columns of `IDENTIFIED_FILE`."""
     return _load(spark, table, segment, "identified")
 
 
 def checkpoint_sample(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
-    """Some of these files: the columns of `FILE`."""
+    """Returns a sample of the files of the checkpoint, with the columns of `FILE`."""
     return _load(spark, table, segment, "sample")
 
 
 def commit_actions(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
-    """The actions of the segment's commits: the columns of `ACTION`."""
+    """Returns the actions of the commits, with the columns of `ACTION`."""
     return _load(spark, table, segment, "commits")
 
 
@@ -77,13 +77,13 @@ def _load(spark: SparkSession, table: TableStorage, segment: LogSegment, rows: s
 
 
 def options(table: TableStorage, segment: LogSegment, rows: str) -> dict[str, str]:
-    """`rows`: `checkpoint`, `identified` (the same with vector ids), `sample` (some of these) or `commits`."""
-    of_segment = {
+    """`rows`: `checkpoint`, `identified` (checkpoint with vector ids), `sample` (of the checkpoint) or `commits`."""
+    segment_options = {
         "version": str(segment.version),
         "checkpoint_id": segment.checkpoint_id,
         "tip": digest_of([segment.tip]),
     }
-    return {"rows": rows, **of_segment, **table.options}
+    return {"rows": rows, **segment_options, **table.options}
 
 
 class LogSource(DataSource):
@@ -110,9 +110,9 @@ class LogReader(DataSourceReader):
         if self._rows == "commits":
             sized = ((commit, max(commit.size, COMMIT_BYTES)) for commit in segment.commits)
             return [CommitsSlice(commits) for commits in _slices(sized)]
-        slices = [[*joined(some)] for some in _slices(_checkpoint_pieces(table, segment.checkpoint))]
+        slices = [[*joined(pieces)] for pieces in _slices(_checkpoint_pieces(table, segment.checkpoint))]
         if self._rows == "sample":
-            return [SampleSlice(some, SAMPLE_FILES // len(slices)) for some in slices]
+            return [SampleSlice(pieces, SAMPLE_FILES // len(slices)) for pieces in slices]
         return [*map(CheckpointSlice, slices)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -124,7 +124,7 @@ class LogReader(DataSourceReader):
             return map(with_vector_ids, files) if self._rows == "identified" else files
         if isinstance(partition, SampleSlice):
             return sample_rows(objects, partition.pieces, partition.files)
-        return iter(())  # Spark reads one partition even if there are none
+        return iter(())  # Spark reads one empty partition if there are none
 
     def _segment(self, table: TableObjects) -> LogSegment:
         first = max(checkpoint_version(self._checkpoint_id) - LOOK_BACK, 0)
@@ -141,14 +141,14 @@ def _checkpoint_pieces(table: TableObjects, checkpoint: Sequence[ObjectInfo]) ->
 
 
 def _slices(sized: Iterable[tuple[T, int]]) -> Iterator[list[T]]:
-    """Consecutive items of `SLICE_BYTES` or a little more in total."""
-    some: list[T] = []
+    """Groups consecutive items into slices of `SLICE_BYTES` or slightly more."""
+    items: list[T] = []
     total = 0
     for item, size in sized:
-        some.append(item)
+        items.append(item)
         total += size
         if total >= SLICE_BYTES:
-            yield some
-            some, total = [], 0
-    if some:
-        yield some
+            yield items
+            items, total = [], 0
+    if items:
+        yield items

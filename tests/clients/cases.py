@@ -24,7 +24,7 @@ TIME = "_commit_timestamp"
 
 
 def refusal(version: Version) -> str | None:
-    """Return the expected error if a version is refused in parquet format, where a plain read of its files is wrong."""
+    """Returns the expected error if a version is refused in parquet format, because a plain read would be wrong."""
     if version.has_column_mapping or version.has_type("variant"):
         return "Unsupported Delta Table Properties"
     if version.has_deletion_vectors:

@@ -34,7 +34,7 @@ class Shared:
         return self.server.table_url(f"clients.tables.{name}")
 
     def changes(self, name: str, start: int, end: int) -> DataFrame:
-        """Return the change feed as Spark reads it from the folder of the table."""
+        """Returns the change feed as Spark reads it from the folder of the table."""
         options = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
         return self.spark.read.format("delta").options(**options).load(str(self.folder / name))
 
@@ -43,7 +43,7 @@ class Shared:
         return self.server.call(method, path, headers={"delta-sharing-capabilities": capabilities}, **arguments)
 
     def lines(self, method: str, name: str, route: str, capabilities: str, **arguments: object) -> list[dict[str, Any]]:
-        """Return the lines of a response, which must succeed."""
+        """Returns the lines of a response, which must succeed."""
         answer = self.call(method, name, route, capabilities, **arguments)
         assert answer.status_code == 200, answer.text
         return [json.loads(line) for line in answer.text.split("\n") if line]
@@ -51,7 +51,7 @@ class Shared:
 
 @pytest.fixture(scope="session")
 def connector_jars() -> list[Path]:
-    """The jars of Spark's Delta Sharing connector. Empty if they cannot be fetched."""
+    """The jars of Spark's Delta Sharing connector, or an empty list if they cannot be fetched."""
     if given := os.environ.get(CONNECTOR_JARS):
         return [Path(jar) for jar in given.split(os.pathsep)]
     try:

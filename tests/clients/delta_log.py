@@ -1,4 +1,4 @@
-"""Replays the log of a table from its JSON commits alone, as the expectation for what the server relays."""
+"""Replays the log of a table from its JSON commits alone, to check what the server relays."""
 
 import json
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ class Log:
         return Version(metadata, list(live.values()))
 
     def data_changes(self, version: int) -> list[tuple[str, Action]]:
-        """Return the files a commit added and removed, without those it only rearranged (`dataChange` false)."""
+        """Returns the files a commit added and removed, except those it only rearranged (`dataChange` false)."""
         files = [pair for action in self.commits[version] for pair in action.items() if pair[0] in ("add", "remove")]
         return [(kind, file) for kind, file in files if file["dataChange"]]
 
@@ -53,7 +53,7 @@ class Log:
         return any("metaData" in action for action in self.commits[version])
 
     def in_commit_timestamp(self, version: int) -> int | None:
-        """Return the in-commit timestamp, if the commit has one."""
+        """Returns the in-commit timestamp, if the commit has one."""
         return next(
             (
                 action["commitInfo"].get("inCommitTimestamp")

@@ -1,6 +1,6 @@
-"""Fetches jars for Spark from Maven Central by their coordinates, once, into the user's cache.
+"""Fetches jars for Spark from Maven Central into the user's cache, once.
 
-The Ivy that PySpark ships downloads and verifies them, so Maven is not needed.
+The Ivy that comes with PySpark downloads and verifies them, so Maven is not needed.
 """
 
 import os
@@ -22,16 +22,16 @@ class NotFetchedError(Exception):
 
 
 def fetched(coordinates: tuple[str, ...]) -> list[Path]:
-    return [_jar(*each.split(":")) for each in coordinates]
+    return [_jar(*coordinate.split(":")) for coordinate in coordinates]
 
 
 def _jar(organisation: str, artifact: str, version: str) -> Path:
     jar = CACHE / f"{artifact}-{version}.jar"
     if not jar.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=CACHE) as draft:
-            _run_ivy(organisation, artifact, version, Path(draft))
-            (Path(draft) / "fetched" / jar.name).replace(jar)
+        with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
+            _run_ivy(organisation, artifact, version, Path(scratch))
+            (Path(scratch) / "fetched" / jar.name).replace(jar)
     return jar
 
 
@@ -40,6 +40,8 @@ def _run_ivy(organisation: str, artifact: str, version: str, folder: Path) -> No
     command = [str(java_home() / "bin" / "java"), "-cp", str(ivy), "org.apache.ivy.Main", "-warn", "-notransitive"]
     command += ["-types", "jar", "-cache", str(folder), "-dependency", organisation, artifact, version]
     command += ["-retrieve", str(folder / "fetched" / "[artifact]-[revision].[ext]")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise NotFetchedError(f"{organisation}:{artifact}:{version} could not be fetched\n{done.stdout}{done.stderr}")
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode:
+        raise NotFetchedError(
+            f"{organisation}:{artifact}:{version} could not be fetched\n{result.stdout}{result.stderr}"
+        )

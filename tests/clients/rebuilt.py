@@ -17,14 +17,14 @@ Line = dict[str, Any]
 
 
 def snapshot(lines: list[Line], folder: Path) -> None:
-    """Write all lines as version 0, as the connector does for any version."""
+    """Writes all lines as version 0, as the connector does for any version."""
     protocol, metadata, *others = lines
     head = [{"protocol": protocol["protocol"]["deltaProtocol"]}, {"metaData": metadata["metaData"]["deltaMetadata"]}]
     _write(folder, 0, head + [_local(line["file"], folder) for line in others if "file" in line], 0)
 
 
 def commits(lines: list[Line], folder: Path) -> tuple[int, int]:
-    """Write each line into the commit of its version. Returns the first and the last version."""
+    """Writes each line into the commit of its version. Returns the first and the last version."""
     protocol, *others = lines
     actions: dict[int, list[Line]] = defaultdict(list)
     times: dict[int, int] = {}
@@ -44,7 +44,7 @@ def commits(lines: list[Line], folder: Path) -> tuple[int, int]:
 
 
 def _local(file: Line, folder: Path) -> Line:
-    """Return the action of a file, with its data file and deletion vector downloaded to the folder."""
+    """Returns the action of a file, with its data file and deletion vector downloaded to the folder."""
     ((kind, action),) = file["deltaSingleAction"].items()
     action = {**action, "path": _fetched(action["path"], folder / file["id"])}
     vector = action.get("deletionVector")

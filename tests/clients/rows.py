@@ -1,4 +1,4 @@
-"""Converts rows of Spark and of pandas to one form, to compare them regardless of order.
+"""Converts rows of Spark and pandas to one form, to compare them regardless of order.
 
 pandas turns nulls into NaN, and integer columns with nulls into floats. Here, NaN counts as null, and numbers are
 compared by value. Variants are compared as JSON.
@@ -19,7 +19,7 @@ Rows = Counter[tuple[Any, ...]]
 
 def spark_rows(frame: DataFrame, *without: str) -> Rows:
     # Arrow has no variant type.
-    texts = {name: to_json(name) for name, kind in frame.dtypes if kind == "variant"}
+    texts = {name: to_json(name) for name, data_type in frame.dtypes if data_type == "variant"}
     table = frame.withColumns(texts).drop(*without).toArrow()
     return Counter(zip(*(map(_plain, column.to_pylist()) for column in table.columns), strict=True))
 

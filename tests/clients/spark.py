@@ -1,4 +1,4 @@
-"""Writes the tables with Spark and Delta Lake, and reads the rows that clients must get.
+"""Writes the tables with Spark and Delta Lake, and reads the rows that clients must return.
 
 A table is a script of SQL statements (`tables/*.sql`). Each script runs in its own session, so that a `SET` does not
 affect other tables. The rows are read after every statement, as the expected rows of that version.
@@ -48,12 +48,12 @@ Contents = dict[int, Content]
 
 
 def session(jars: list[Path], folder: Path) -> SparkSession:
-    places = {"spark.jars": ",".join(map(str, jars)), "spark.sql.warehouse.dir": str(folder)}
-    return local_session("sluice-clients", SETTINGS | places)
+    paths = {"spark.jars": ",".join(map(str, jars)), "spark.sql.warehouse.dir": str(folder)}
+    return local_session("sluice-clients", SETTINGS | paths)
 
 
 def scripts() -> dict[str, list[str]]:
-    """Return the SQL statements of every table."""
+    """Returns the SQL statements of every table."""
     found: dict[str, list[str]] = {}
     for file in sorted(SCRIPTS.glob("*.sql")):
         _, *parts = HEADING.split(file.read_text())
@@ -63,20 +63,20 @@ def scripts() -> dict[str, list[str]]:
 
 
 def make_tables(spark: SparkSession, folder: Path) -> Mapping[str, Contents]:
-    """Write all tables. Returns the content of each table at every version that can still be read."""
+    """Writes all tables. Returns the content of each table at every version that can still be read."""
 
     def make(name: str, statements: list[str]) -> Contents:
-        own = spark.newSession()
+        own_session = spark.newSession()
         contents: Contents = {}
         for statement in statements:
-            own.sql(statement.replace("{table}", f"delta.`{folder}/{name}`").replace("{folder}", str(folder)))
+            own_session.sql(statement.replace("{table}", f"delta.`{folder}/{name}`").replace("{folder}", str(folder)))
             if statement.startswith("VACUUM"):
                 contents.clear()
             if (version := Log(folder / name).latest) >= 0 and version not in contents:
-                frame = own.read.format("delta").load(f"{folder}/{name}")
+                frame = own_session.read.format("delta").load(f"{folder}/{name}")
                 contents[version] = Content(frame.columns, spark_rows(frame))
         return contents
 
-    made = scripts()
+    tables = scripts()
     with ThreadPoolExecutor(4) as pool:
-        return dict(zip(made, pool.map(make, made, made.values()), strict=True))
+        return dict(zip(tables, pool.map(make, tables, tables.values()), strict=True))

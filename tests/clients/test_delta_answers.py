@@ -1,7 +1,6 @@
 """Responses in delta format relay the actions of the log, and Spark reads the right rows from them.
 
-These tests do not need Spark's connector. They send the same requests, and build the tables that
-it would read.
+These tests do not need Spark's connector. They send the requests that it sends, and build the tables that it builds.
 """
 
 import datetime as dt
@@ -28,7 +27,7 @@ FEATURES = (
 )
 DELTA, BOTH = f"responseformat=delta;{FEATURES}", f"responseformat=parquet,delta;{FEATURES}"
 # Timestamps that a checkpoint stores only as INT96. Arrow may decode a wrong year, so they are not used as bounds.
-LEFT_OUT = {"checkpoint_struct_stats": "at"}
+WITHOUT_BOUNDS = {"checkpoint_struct_stats": "at"}
 
 
 def file_id(path: str) -> str:
@@ -36,7 +35,7 @@ def file_id(path: str) -> str:
 
 
 def relayed(action: Action) -> Action:
-    """Return the fields of an action that are relayed unchanged: all but the paths, which become signed URLs."""
+    """Returns the fields of an action that are relayed unchanged: all except the paths, which become signed URLs."""
     fields = {name: value for name, value in action.items() if name != "path" and value is not None}
     if vector := fields.get("deletionVector"):
         fields["deletionVector"] = {name: vector.get(name) for name in ("offset", "sizeInBytes", "cardinality")}
@@ -44,13 +43,13 @@ def relayed(action: Action) -> Action:
 
 
 def relayed_of_live_file(add: Action, name: str) -> Action:
-    """Leave out what a checkpoint does not keep: `dataChange`, and the spelling of the statistics."""
+    """Returns the relayed fields that a checkpoint keeps: not `dataChange`, and statistics as values, not as text."""
     fields = relayed(add)
     del fields["dataChange"]
     if "stats" in fields:
         fields["stats"] = stats = json.loads(fields["stats"])
         for bounds in ("minValues", "maxValues"):
-            stats.get(bounds, {}).pop(LEFT_OUT.get(name), None)
+            stats.get(bounds, {}).pop(WITHOUT_BOUNDS.get(name), None)
     return fields
 
 

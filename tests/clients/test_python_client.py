@@ -9,12 +9,12 @@ from tests.clients.cases import CHANGES, TABLES, TIME, refusal
 from tests.clients.conftest import Shared
 from tests.clients.rows import pandas_rows, spark_rows
 
-# PySpark, pandas and aiohttp warn, in the client's code and in ours.
+# PySpark, pandas and aiohttp raise warnings, in the client's code and in ours.
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 # The client does not support variant shredding, and does not list it in its capabilities.
 SHREDDED = "types_variant_shredded"
-KNOWN = [name for name in TABLES if name != SHREDDED]
+READABLE = [name for name in TABLES if name != SHREDDED]
 
 
 def read_changes(shared: Shared, name: str, start: int, end: int, *, use_delta_format: bool) -> pd.DataFrame:
@@ -24,7 +24,7 @@ def read_changes(shared: Shared, name: str, start: int, end: int, *, use_delta_f
     return frame.drop(columns=TIME)
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", READABLE)
 def test_every_version_is_read_in_delta_format_as_spark_reads_it(shared: Shared, name: str) -> None:
     for number, content in shared.contents[name].items():
         found = delta_sharing.load_as_pandas(shared.url(name), version=number, use_delta_format=True)
@@ -49,7 +49,7 @@ def test_every_version_is_read_in_parquet_format_as_spark_reads_it_or_refused(sh
             assert pandas_rows(found, content.columns) == content.rows, f"version {number}"
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", READABLE)
 def test_the_latest_version_is_read_if_no_format_is_named(shared: Shared, name: str) -> None:
     content = shared.contents[name][shared.log(name).latest]
     assert pandas_rows(delta_sharing.load_as_pandas(shared.url(name)), content.columns) == content.rows

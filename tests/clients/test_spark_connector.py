@@ -16,6 +16,8 @@ pytestmark = [
 ]
 
 FORMATS = pytest.mark.parametrize("response_format", ["parquet", "delta"])
+# Only ends a stream that hangs: on a busy machine everything takes several times as long.
+STREAM_SECONDS = 600
 STREAMS: list[tuple[str, dict[str, object]]] = [
     ("plain", {}),
     ("plain", {"startingVersion": 0, "ignoreChanges": "true"}),
@@ -30,18 +32,18 @@ def load(shared: Shared, name: str, **options: object) -> DataFrame:
     return shared.spark.read.format("deltaSharing").options(**options).load(shared.url(name))
 
 
-def skip_what_parquet_cannot_carry(shared: Shared, name: str, versions: range, response_format: str) -> None:
+def skip_what_parquet_cannot_express(shared: Shared, name: str, versions: range, response_format: str) -> None:
     if response_format == "parquet" and any(refusal(shared.log(name).at(number)) for number in versions):
         pytest.skip("only in delta format")
 
 
-def streamed(shared: Shared, source: str, place: str, options: dict[str, object], folder: Path) -> Rows:
-    """Return all rows that a stream reads until it has caught up."""
-    stream = shared.spark.readStream.format(source).options(**options).load(place)
+def streamed(shared: Shared, source: str, path: str, options: dict[str, object], folder: Path) -> Rows:
+    """Returns all rows that a stream reads until it has caught up."""
+    stream = shared.spark.readStream.format(source).options(**options).load(path)
     sink = stream.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{source}-checkpoint"))
     query = sink.trigger(availableNow=True).start(str(folder / source))
     try:
-        assert query.awaitTermination(120)
+        assert query.awaitTermination(STREAM_SECONDS)
     finally:
         query.stop()
     return spark_rows(shared.spark.read.schema(stream.schema).parquet(str(folder / source)), TIME)
@@ -68,9 +70,9 @@ def test_the_latest_version_is_read_if_no_format_is_named(shared: Shared, name: 
 @pytest.mark.parametrize("condition", ["part = 3", "part IS NULL", "id > 15 AND part <> 4", "id = 7"])
 def test_a_filter_returns_all_matching_rows(shared: Shared, condition: str, response_format: str) -> None:
     name = "checkpoint_classic"
-    own = shared.spark.read.format("delta").load(str(shared.folder / name))
+    provided = shared.spark.read.format("delta").load(str(shared.folder / name))
     found = load(shared, name, responseFormat=response_format).where(condition)
-    assert spark_rows(found) == spark_rows(own.where(condition))
+    assert spark_rows(found) == spark_rows(provided.where(condition))
 
 
 @FORMATS
@@ -78,7 +80,7 @@ def test_a_filter_returns_all_matching_rows(shared: Shared, condition: str, resp
 def test_changes_are_read_as_spark_reads_them(
     shared: Shared, name: str, start: int, end: int, response_format: str
 ) -> None:
-    skip_what_parquet_cannot_carry(shared, name, range(start, end + 1), response_format)
+    skip_what_parquet_cannot_express(shared, name, range(start, end + 1), response_format)
     options = {"readChangeFeed": "true", "startingVersion": start, "endingVersion": end}
     found = load(shared, name, responseFormat=response_format, **options)
     expected = shared.changes(name, start, end).select(found.columns)
@@ -90,7 +92,7 @@ def test_changes_are_read_as_spark_reads_them(
 def test_a_stream_reads_what_a_stream_of_the_table_itself_reads(
     shared: Shared, name: str, options: dict[str, object], response_format: str, tmp_path: Path
 ) -> None:
-    skip_what_parquet_cannot_carry(shared, name, range(shared.log(name).latest + 1), response_format)
+    skip_what_parquet_cannot_express(shared, name, range(shared.log(name).latest + 1), response_format)
     expected = streamed(shared, "delta", str(shared.folder / name), options, tmp_path)
     options = {**options, "responseFormat": response_format}
     assert streamed(shared, "deltaSharing", shared.url(name), options, tmp_path) == expected

@@ -1,4 +1,4 @@
-"""What the tests of packages, runtime and deployment share: packages for this machine, and an AWS that knows SAM."""
+"""Fixtures for all deployment tests: packages for this machine, and an embedded AWS that expands SAM templates."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from infra import build
 
 @pytest.fixture(scope="session")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder `dist` of `make build`, with this machine's packages only."""
+    """The output folder of `make build`, with only the packages for this machine."""
     dist = tmp_path_factory.mktemp("dist")
     for package in build.PACKAGES:
         build.build(package, "host", dist / "host" / package)
@@ -22,7 +22,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def aws() -> Iterator[EmbeddedAws]:
-    """Takes the place of the others' AWS: this one can expand a SAM template."""
+    """Replaces the fixture of `tests/conftest.py` with an embedded AWS that can expand SAM templates."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(OVERRIDE, str(tool_python(Path(__file__).with_name("ministack.txt"))))
         with embedded_aws() as running:

@@ -1,4 +1,4 @@
-"""The table that the sample events name, in S3 and in a catalog, with a recipient who may read it."""
+"""Shares the table that the sample events name, and a table with too many files for one answer."""
 
 import datetime as dt
 from pathlib import Path
@@ -14,7 +14,7 @@ from tests import tables
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-# Over 6 MB even when gzipped.
+# Their listing is over 6 MB even when gzipped.
 MANY_FILES = 80_000
 
 
@@ -24,9 +24,9 @@ def trips() -> pa.Table:
 
 
 def share_trips(admin: CatalogAdmin, s3: "S3Client", bucket: str, folder: Path) -> str:
-    """Share `trips`, which has a checkpoint, and a log of very many files, in `sales.public`. Returns a token."""
-    changes_kept = {"delta.enableChangeDataFeed": "true"}
-    write_deltalake(folder / "trips", trips(), partition_by=["date"], configuration=changes_kept)
+    """Shares `trips`, which has a checkpoint, and `many` in `sales.public`. Returns the token of a recipient."""
+    change_feed = {"delta.enableChangeDataFeed": "true"}
+    write_deltalake(folder / "trips", trips(), partition_by=["date"], configuration=change_feed)
     DeltaTable(folder / "trips").create_checkpoint()
     tables.many_files(folder / "many", MANY_FILES)
     mirror = Mirror(s3, bucket)

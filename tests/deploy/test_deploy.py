@@ -115,7 +115,7 @@ CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the s
 LISTS = {CATALOG}
 OPENS = {CATALOG, STORAGE}
 READS = {CATALOG, INDEX, STORAGE}
-MAY: dict[str, set[str]] = {
+PERMISSIONS: dict[str, set[str]] = {
     "ListShares": LISTS,
     "GetShare": LISTS,
     "ListSchemas": LISTS,
@@ -164,8 +164,8 @@ def as_function(stack: Stack) -> Callable[[str], Identity]:
     def assume(function: str) -> Identity:
         role = roles.get_role(RoleName=stack.resources[f"{function}Role"])["Role"]
         trust = role["AssumeRolePolicyDocument"]
-        also = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": arn}}
-        widened = {**trust, "Statement": [*trust["Statement"], also]}
+        trust_auditor = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": arn}}
+        widened = {**trust, "Statement": [*trust["Statement"], trust_auditor]}
         roles.update_assume_role_policy(RoleName=role["RoleName"], PolicyDocument=json.dumps(widened))
         try:
             return auditor.assume(role["Arn"])
@@ -195,12 +195,12 @@ def other_table(stack: Stack) -> str:
 def reads(identity: Identity, table: str) -> bool:
     key = {"pk": {"S": "KEYS"}, "sk": {"S": "-"}}
     query = {"KeyConditionExpression": "pk = :pk", "ExpressionAttributeValues": {":pk": {"S": "SHARES"}}}
-    rights = {
+    allowed = {
         identity.may("dynamodb", "batch_get_item", RequestItems={table: {"Keys": [key]}}),
         identity.may("dynamodb", "query", TableName=table, **query),
     }
-    assert len(rights) == 1
-    return rights.pop()
+    assert len(allowed) == 1
+    return allowed.pop()
 
 
 def writes(identity: Identity, table: str) -> bool:
@@ -217,7 +217,7 @@ def writes(identity: Identity, table: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("function", MAY)
+@pytest.mark.parametrize("function", PERMISSIONS)
 def test_a_function_has_the_permissions_of_its_route_and_no_others(
     stack: Stack, as_function: Callable[[str], Identity], other_table: str, other_role: str, function: str
 ) -> None:
@@ -236,7 +236,7 @@ def test_a_function_has_the_permissions_of_its_route_and_no_others(
         "reads the bucket itself": identity.may("s3", "list_objects_v2", Bucket=DATA_BUCKET),
         "reads another bucket": identity.may("s3", "get_object", Bucket=OTHER_BUCKET, Key="secret"),
         "assumes another role": identity.may("sts", "assume_role", RoleArn=other_role, **assume),
-        "changes its rights": identity.may(
+        "changes its permissions": identity.may(
             "iam",
             "put_role_policy",
             RoleName=stack.resources[f"{function}Role"],
@@ -245,12 +245,12 @@ def test_a_function_has_the_permissions_of_its_route_and_no_others(
         ),
         "calls another function": identity.may("lambda", "invoke", FunctionName=stack.resources[neighbour]),
     }
-    assert {what for what, possible in can.items() if possible} == MAY[function]
+    assert {permission for permission, allowed in can.items() if allowed} == PERMISSIONS[function]
 
 
 def test_the_permissions_of_every_function_are_tested(stack: Stack) -> None:
     functions = stack.client("lambda").list_functions()["Functions"]
-    assert {stack.resources[name] for name in MAY} == {function["FunctionName"] for function in functions}
+    assert {stack.resources[name] for name in PERMISSIONS} == {function["FunctionName"] for function in functions}
 
 
 def test_the_storage_role_can_only_read_the_data_buckets(

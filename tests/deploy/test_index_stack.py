@@ -1,6 +1,6 @@
-"""`infra/index.yaml` on the embedded AWS: a checkpoint in S3 becomes a run of the job, by the roles of the stack.
+"""Deploys `infra/index.yaml` to the embedded AWS: a new checkpoint in S3 starts a run, with the stack's own roles.
 
-EMR Serverless is no part of the emulator: the stack is deployed without its application, and starts runs at a stand-in.
+The emulator does not have EMR Serverless. The stack is deployed without its application and calls a fake instead.
 """
 
 import json
@@ -33,7 +33,7 @@ def emr() -> Iterator[EmrServerless]:
         yield running
 
 
-def without_application(emr: EmrServerless) -> str:
+def template_without_application(emr: EmrServerless) -> str:
     template = read_template(ROOT / "infra" / "index.yaml")
     del template["Resources"]["Application"]
     template["Resources"]["StartJob"]["Properties"]["Environment"]["Variables"]["AWS_ENDPOINT_URL_EMR_SERVERLESS"] = (
@@ -52,7 +52,7 @@ def without_application(emr: EmrServerless) -> str:
 
 @pytest.fixture(scope="module")
 def stack(aws: EmbeddedAws, emr: EmrServerless, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The physical ids of its resources by their logical ones."""
+    """Deploys the stack. Returns the physical IDs of its resources by logical ID."""
     archive = tmp_path_factory.mktemp("release") / "sluice.zip"
     write_sources(archive)
     s3, dynamodb, cloudformation = (iam.client(aws, service) for service in ("s3", "dynamodb", "cloudformation"))
@@ -79,7 +79,7 @@ def stack(aws: EmbeddedAws, emr: EmrServerless, tmp_path_factory: pytest.TempPat
     }
     cloudformation.create_stack(
         StackName=NAME,
-        TemplateBody=without_application(emr),
+        TemplateBody=template_without_application(emr),
         Capabilities=["CAPABILITY_IAM"],
         Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()],
     )
@@ -88,7 +88,7 @@ def stack(aws: EmbeddedAws, emr: EmrServerless, tmp_path_factory: pytest.TempPat
     return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
 
 
-def test_a_checkpoint_in_s3_becomes_a_run_for_its_table(
+def test_a_new_checkpoint_in_s3_starts_a_run_for_its_table(
     aws: EmbeddedAws, emr: EmrServerless, stack: dict[str, str]
 ) -> None:
     s3: Any = iam.client(aws, "s3")

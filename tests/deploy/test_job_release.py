@@ -1,4 +1,4 @@
-"""The release of `make build-job`, for EMR Serverless and for the function that starts runs."""
+"""The release that `make build-job` builds for EMR Serverless and for the function that starts runs."""
 
 import os
 import struct
@@ -19,7 +19,7 @@ def release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_job(tmp_path_factory.mktemp("dist") / "job")
 
 
-def top(archive: Path) -> set[str]:
+def top_level_names(archive: Path) -> set[str]:
     names = {name.partition("/")[0] for name in zipfile.ZipFile(archive).namelist()}
     return {name for name in names if not name.endswith(".dist-info")}
 
@@ -32,12 +32,13 @@ def test_a_release_is_named_after_its_content(release: Path, tmp_path: Path) -> 
     assert {path.name for path in again.iterdir()} == {"dependencies.zip", "sluice.zip", "job.py"}
 
 
-def test_the_dependencies_are_those_of_the_job_without_spark(release: Path) -> None:
-    assert {"arro3", "botocore", "orjson", "pyarrow"} <= top(release / "dependencies.zip")
-    assert not {"pyspark", "py4j", "deltalake", "pydantic", "core", "tests"} & top(release / "dependencies.zip")
+def test_a_release_has_the_dependencies_of_the_job_without_spark(release: Path) -> None:
+    assert {"arro3", "botocore", "orjson", "pyarrow"} <= top_level_names(release / "dependencies.zip")
+    unwanted = {"pyspark", "py4j", "deltalake", "pydantic", "core", "tests"}
+    assert not unwanted & top_level_names(release / "dependencies.zip")
 
 
-def test_native_code_is_for_the_jobs_processor_and_python(release: Path) -> None:
+def test_native_code_matches_the_processor_and_python_of_the_job(release: Path) -> None:
     with zipfile.ZipFile(release / "dependencies.zip") as archive:
         libraries = [name for name in archive.namelist() if name.endswith(".so")]
         assert libraries
@@ -47,9 +48,9 @@ def test_native_code_is_for_the_jobs_processor_and_python(release: Path) -> None
             assert "cpython-" not in name or "cpython-313-" in name
 
 
-def test_the_sources_are_those_of_the_job_and_of_the_function_that_starts_it(release: Path) -> None:
+def test_a_release_has_the_sources_of_the_job_and_of_the_function_that_starts_it(release: Path) -> None:
     names = set(zipfile.ZipFile(release / "sluice.zip").namelist())
-    assert top(release / "sluice.zip") == {"core", "pipeline", "handlers"}
+    assert top_level_names(release / "sluice.zip") == {"core", "pipeline", "handlers"}
     assert {"core/__init__.py", "core/index/write/job_runs.py", "pipeline/job.py"} <= names
     assert {name for name in names if name.startswith("handlers/")} == {
         "handlers/__init__.py",
@@ -57,8 +58,8 @@ def test_the_sources_are_those_of_the_job_and_of_the_function_that_starts_it(rel
     }
 
 
-def test_the_function_that_starts_runs_needs_botocore_and_the_sources_only(release: Path, tmp_path: Path) -> None:
-    """Lambda's Python brings botocore and no other dependency of ours."""
+def test_the_function_that_starts_runs_needs_only_botocore_and_the_sources(release: Path, tmp_path: Path) -> None:
+    """Of our dependencies, the Lambda runtime includes only botocore."""
     forbidden = ["boto3", "orjson", "arro3", "pydantic", "aws_lambda_powertools", "pyspark", "deltalake", "sqlglot"]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({forbidden})); "

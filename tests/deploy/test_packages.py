@@ -1,4 +1,4 @@
-"""The packages of `make build`: what is in them, that it fits Lambda, and that two builds are the same."""
+"""The packages that `make build` builds: their content, their size, and that builds are reproducible."""
 
 import hashlib
 import importlib.util
@@ -58,13 +58,13 @@ def digests(folder: Path) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_two_builds_are_the_same(for_lambda: Path, tmp_path: Path, package: str) -> None:
+def test_two_builds_are_identical(for_lambda: Path, tmp_path: Path, package: str) -> None:
     again = tmp_path / "in a folder of another name"
     build(package, "lambda", again)
     assert digests(again) == digests(for_lambda / package)
 
 
-def test_a_zip_depends_on_the_content_only(thin: Path, tmp_path: Path) -> None:
+def test_a_zip_depends_only_on_the_content(thin: Path, tmp_path: Path) -> None:
     copy = shutil.copytree(thin, tmp_path / "copy", copy_function=shutil.copyfile)  # other dates
     (copy / "six.py").chmod(0o600)
     write_zip(thin, tmp_path / "one.zip")
@@ -73,12 +73,12 @@ def test_a_zip_depends_on_the_content_only(thin: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_a_package_fits_lambda(for_lambda: Path, package: str) -> None:
+def test_a_package_fits_into_lambda(for_lambda: Path, package: str) -> None:
     assert unpacked_size(for_lambda / package) < MAX_UNPACKED
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_native_code_is_for_lambdas_processor_and_python(for_lambda: Path, package: str) -> None:
+def test_native_code_matches_the_processor_and_python_of_lambda(for_lambda: Path, package: str) -> None:
     libraries = list((for_lambda / package).rglob("*.so*"))
     assert libraries
     for library in libraries:
@@ -87,17 +87,17 @@ def test_native_code_is_for_lambdas_processor_and_python(for_lambda: Path, packa
         assert "cpython-313-aarch64" in library.name or "abi3" in library.name
 
 
-def test_the_thin_package_has_no_table_reader_and_neither_has_what_functions_do_not_use(for_lambda: Path) -> None:
-    def top(package: str) -> set[str]:
+def test_only_the_full_package_has_a_parquet_reader_and_none_has_unused_dependencies(for_lambda: Path) -> None:
+    def top_level_names(package: str) -> set[str]:
         return {path.name for path in (for_lambda / package).iterdir() if not path.name.endswith(".dist-info")}
 
-    assert {"core", "handlers", "botocore", "orjson", "aws_lambda_powertools"} <= top("thin")
-    assert top("full") - top("thin") == {"arro3"}
-    assert not {"boto3", "pydantic", "deltalake", "cli", "tests", "infra", "bin"} & top("full")
+    assert {"core", "handlers", "botocore", "orjson", "aws_lambda_powertools"} <= top_level_names("thin")
+    assert top_level_names("full") - top_level_names("thin") == {"arro3"}
+    assert not {"boto3", "pydantic", "deltalake", "cli", "tests", "infra", "bin"} & top_level_names("full")
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_nothing_is_shipped_that_no_function_reads(for_lambda: Path, package: str) -> None:
+def test_files_that_no_function_reads_are_not_shipped(for_lambda: Path, package: str) -> None:
     shipped = digests(for_lambda / package)
     assert not [name for name in shipped if name.endswith((".pyi", "py.typed", "RECORD")) or "/tests/" in name]
     services = {path.name for path in (for_lambda / package / "botocore" / "data").iterdir() if path.is_dir()}
@@ -119,7 +119,7 @@ def test_licences_are_shipped_with_the_code(for_lambda: Path, package: str) -> N
     assert list((for_lambda / package).glob("botocore-*.dist-info/LICENSE*"))
 
 
-def test_every_function_has_its_handler_in_the_package_that_the_template_gives_it(for_lambda: Path) -> None:
+def test_each_package_has_exactly_the_handlers_that_the_template_assigns_to_it(for_lambda: Path) -> None:
     template = read_template()
     default = template["Globals"]["Function"]["CodeUri"]
     handlers: dict[str, set[str]] = {package: set() for package in PACKAGES}
@@ -133,7 +133,7 @@ def test_every_function_has_its_handler_in_the_package_that_the_template_gives_i
         assert {path.stem for path in (for_lambda / package / "handlers").glob("[!_]*.py")} == expected
 
 
-def test_bytecode_needs_no_dates_and_knows_no_folder_of_the_build(thin: Path) -> None:
+def test_bytecode_depends_neither_on_file_dates_nor_on_the_build_folder(thin: Path) -> None:
     for source in (thin / "core" / "settings.py", thin / "botocore" / "session.py"):
         compiled = Path(importlib.util.cache_from_source(str(source))).read_bytes()
         assert struct.unpack_from("<I", compiled, 4) == (UNCHECKED_HASH,)
@@ -141,7 +141,7 @@ def test_bytecode_needs_no_dates_and_knows_no_folder_of_the_build(thin: Path) ->
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_every_handler_imports_from_its_package_alone(host: Path, package: str) -> None:
+def test_every_handler_imports_from_its_package_without_other_packages(host: Path, package: str) -> None:
     assert list((host / package / "handlers").glob("[!_]*.py"))
     import_handlers(host / package)
 

@@ -97,7 +97,7 @@ def lambda_handler(event, context):
     if event.get("unchecked"):
         events.MAX_ANSWER_BYTES *= 2
     body = b'"\\\\\\n' * 10_000 + b"x" * event["more"]
-    return events.buffered_answer(Response(200, {}, iter([body])), Request("GET"))
+    return events.buffered_response(Response(200, {}, iter([body])), Request("GET"))
 """
 
 

@@ -1,4 +1,4 @@
-"""The wheel, installed as `uv tool install sluice-sharing` installs it: the command works without the checkout."""
+"""Installs the wheel like `uv tool install sluice-sharing`, and runs the command without the checkout."""
 
 import json
 import os
@@ -27,7 +27,7 @@ def uv(*arguments: str, env: dict[str, str] | None = None) -> str:
 class InstalledCommand:
     path: Path
     folder: Path
-    """An empty working directory outside of the checkout."""
+    """An empty working directory outside the checkout."""
     environment: dict[str, str]
 
     def run(self, *arguments: str) -> str:
@@ -49,14 +49,14 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> InstalledCommand:
-    """Installed for a user with an empty home directory, in the locked versions."""
+    """Installs the wheel for a user with an empty home directory, with the locked versions of its dependencies."""
     home = tmp_path_factory.mktemp("home")
-    ours = ("AWS_", "PYTHON", "SLUICE_", "UV_", "VIRTUAL_ENV", "XDG_")
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    dropped = ("AWS_", "PYTHON", "SLUICE_", "UV_", "VIRTUAL_ENV", "XDG_")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}
     environment |= {
         "HOME": str(home),
         "PATH": f"{Path(find_uv() or '').parent}{os.pathsep}{os.environ['PATH']}",
-        "UV_CACHE_DIR": uv("cache", "dir").strip(),  # downloads are shared, environments are not
+        "UV_CACHE_DIR": uv("cache", "dir").strip(),  # shares downloads, but no environments
         "UV_TOOL_BIN_DIR": str(home / "bin"),
         "UV_TOOL_DIR": str(home / "tools"),
         "XDG_CACHE_HOME": str(home / "cache"),

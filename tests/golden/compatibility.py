@@ -22,10 +22,9 @@ INTRODUCTION = """\
 
 How the published Python client reads the golden tables of [Delta Lake](https://github.com/delta-io/delta) when
 `sluice serve` shares them. Many versions of Spark wrote these tables. Each table has one line per format.
-`make compatibility` writes this page. A test keeps it up to date, and also reads the tables as streams and change
-feeds.
+`make compatibility` writes this page. Tests keep it up to date, and also read the tables as streams and change feeds.
 
-- **read**: the client reads the same rows as `deltalake`, or as pyarrow where `deltalake` lacks a feature.
+- **read**: the client reads the same rows as `deltalake`, or as pyarrow if `deltalake` lacks a feature.
 - **listed**: the response matches the log, but data files are missing: they were vacuumed or never written.
 - **answered**: the response matches the log, but the Python client cannot read such a table in this format.
 - **refused**: a 400 with this text, because the log is broken for every reader or the format cannot express the table.
@@ -51,7 +50,7 @@ def tables_of(document: str) -> set[str]:
 
 
 def _heading(table: GoldenTable) -> str:
-    """Return the reader features of the latest version."""
+    """Returns the reader features of the latest version."""
     try:
         protocol = table.log.state(table.log.versions[-1]).protocol
     except BrokenLogError:

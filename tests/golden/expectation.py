@@ -45,7 +45,7 @@ DELTA_ONLY = {COLUMN_MAPPING, DELETION_VECTORS, VARIANT, SHREDDING}
 
 
 def refusal(state: State) -> str | None:
-    """Return why the version is refused to every client, if it is: the server does not support the table."""
+    """Returns why the version is refused to every client, if it is: the server does not support the table."""
     version = state.protocol["minReaderVersion"]
     if version not in (1, 2, 3):
         return f"reader version {version}"
@@ -55,7 +55,7 @@ def refusal(state: State) -> str | None:
 
 
 def client_refusal(state: State, answer_format: str) -> str | None:
-    """Return why the version is refused to the Python client, if it is. The client cannot read shredded variants."""
+    """Returns why the version is refused to the Python client, if it is. The client cannot read shredded variants."""
     if needed := needs(state) & (DELTA_ONLY if answer_format == PARQUET else {SHREDDING}):
         return f"it needs {', '.join(sorted(needed))}"
     if any(is_outside(added) for added in state.files.values()):
@@ -83,12 +83,12 @@ def needs(state: State) -> set[str]:
 
 
 def missing_files(table: Path, state: State) -> list[str]:
-    """Return the live files that are not in the folder: vacuumed, or never written because the table is only a log."""
+    """Returns the live files that are not in the folder: vacuumed, or never written because the table is only a log."""
     return [path for path, _ in state.files if not (table / unquote(path)).is_file()]
 
 
-def python_cannot(state: State, answer_format: str, rows: int) -> str | None:
-    """Return why the published Python client cannot read a version of `rows` rows that was answered, if it cannot."""
+def unreadable_by_python(state: State, answer_format: str, rows: int) -> str | None:
+    """Returns why the published Python client cannot read a version of `rows` rows that was answered, if it cannot."""
     if answer_format == PARQUET:
         try:
             to_converters(state.schema)
@@ -106,7 +106,7 @@ def _nested_columns(state: State) -> list[dict[str, Any]]:
 
 
 def _types(schema: Any) -> Iterator[str]:
-    """Yield the names of all types in a schema, including nested ones."""
+    """Yields the names of all types in a schema, including nested ones."""
     if isinstance(schema, str):
         yield schema
     elif isinstance(schema, dict):

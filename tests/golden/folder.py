@@ -52,12 +52,12 @@ def tables_in(folder: Path) -> list[GoldenTable]:
 
 
 def table_parameters(folder: Path) -> list[Any]:
-    """Return one pytest parameter per table, marked slow unless the table is in the sample."""
+    """Returns one pytest parameter per table, marked slow unless the table is in the sample."""
     return [
         pytest.param(table, id=table.name, marks=() if table.name in SAMPLE else SLOW) for table in tables_in(folder)
     ]
 
 
 def folders_without_a_log(folder: Path) -> list[Path]:
-    """Return the subfolders that contain no table."""
+    """Returns the subfolders that contain no table."""
     return [path for path in sorted(folder.iterdir()) if path.is_dir() and not any(path.rglob("_delta_log"))]

@@ -26,18 +26,18 @@ RELAYED = {
         "cdc": ("partitionValues", "size"),
     },
 }
-# A client gets no commits, so these properties would be wrong: each line carries its own time.
+# A client gets no commits, so these properties would be wrong. Each line carries its own time.
 NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
 RELAYED_OF_VECTOR = ("offset", "sizeInBytes", "cardinality")
-KINDS = {"file": "add", "cdf": "cdc"}
-"""Lines of parquet format that are named differently from the action of the log."""
+ACTIONS = {"file": "add", "cdf": "cdc"}
+"""The action in the log, for lines of the parquet format that have another name."""
 
 RelayedFile = tuple[str, dict[str, Any]]
 """The kind of an action and the fields of its file."""
 
 
 def snapshot_difference(answer: Answer, state: State, answer_format: str) -> str | None:
-    """Return how the answer to a query differs from the log at a version, if it does."""
+    """Returns how the answer to a query differs from the log at a version, if it does."""
     head, files = answer.lines[:2], answer.lines[2:]
     if problem := _head_problem(head, state, answer_format):
         return problem
@@ -48,7 +48,7 @@ def snapshot_difference(answer: Answer, state: State, answer_format: str) -> str
             del file["stats"]
     written = [_written("add", added, answer_format) for added in state.files.values()]
     for _, file in (*relayed, *written):
-        file.pop("dataChange", None)  # it belongs to the commit: a checkpoint has false for the same file
+        file.pop("dataChange", None)  # belongs to the commit: a checkpoint has false for the same file
     if problem := _difference(sorted(relayed, key=str), sorted(written, key=str)):
         return problem
     paths = {_id(path, answer_format): path for path, _ in state.files}
@@ -56,7 +56,7 @@ def snapshot_difference(answer: Answer, state: State, answer_format: str) -> str
 
 
 def range_difference(answer: Answer, actions: list[tuple[int, str, Action]], answer_format: str) -> str | None:
-    """Return how an answer differs from the actions of a range (version, kind, action), if it does."""
+    """Returns how an answer differs from the actions of a range (version, kind, action), if it does."""
     files = [line for line in answer.lines[2:] if "metaData" not in line]
     relayed = [(_file(line)["version"], *_relayed(line, answer_format)) for line in files]
     written = [(version, *_written(kind, action, answer_format)) for version, kind, action in actions]
@@ -102,7 +102,7 @@ def _head_problem(head: list[dict[str, Any]], state: State, answer_format: str) 
 
 
 def _features_problem(protocol: dict[str, Any], state: State) -> str | None:
-    """Features that the version does not use may be left out of the protocol; used ones may not."""
+    """The protocol may leave out reader features that the version does not use."""
     named = {feature.lower().removesuffix("-preview") for feature in protocol.get("readerFeatures", ())}
     if protocol["minReaderVersion"] == 2:
         named.add("columnmapping")
@@ -117,7 +117,7 @@ def _file(line: dict[str, Any]) -> dict[str, Any]:
 def _relayed(line: dict[str, Any], answer_format: str) -> RelayedFile:
     ((name, file),) = line.items()
     if answer_format == PARQUET:
-        kind = KINDS.get(name, name)
+        kind = ACTIONS.get(name, name)
         return kind, {"id": file["id"], **_present(file, RELAYED[PARQUET][kind])}
     ((kind, action),) = file["deltaSingleAction"].items()
     fields = {"id": file["id"], **_present(action, RELAYED[DELTA][kind])}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tests.golden.expectation import DELTA, PARQUET, client_refusal, missing_files, python_cannot
+from tests.golden.expectation import DELTA, PARQUET, client_refusal, missing_files, unreadable_by_python
 from tests.golden.folder import GoldenTable
 from tests.golden.lines import snapshot_difference
 from tests.golden.plain_log import BrokenLogError, State
@@ -35,14 +35,14 @@ class Outcome:
 
 
 def outcomes(served: ServedTables, table: GoldenTable) -> Iterator[Outcome]:
-    """Yield the outcomes of all versions in both formats, latest version first."""
+    """Yields the outcomes of all versions in both formats, latest version first."""
     for version in reversed(table.log.versions):
         for answer_format in FORMATS:
             yield Outcome(table.name, version, answer_format, *_check(served, table, version, answer_format))
 
 
 def _check(served: ServedTables, table: GoldenTable, version: int, answer_format: str) -> tuple[str, str, str | None]:
-    """Return the kind of outcome, a detail, and the problem if there is one."""
+    """Returns the kind of outcome, a detail, and the problem if there is one."""
     answer = served.query(table, answer_format, **_version_parameter(table, version))
     try:
         state = table.log.state(version)
@@ -60,12 +60,12 @@ def _check(served: ServedTables, table: GoldenTable, version: int, answer_format
 
 
 def _version_parameter(table: GoldenTable, version: int) -> dict[str, int]:
-    """Name no version for the latest, which is the default."""
+    """Leaves out the latest version, which is the default."""
     return {} if version == table.log.versions[-1] else {"version": version}
 
 
 def _refusal_problem(answer: Answer, error_code: str, reason: str) -> str | None:
-    """Return what is wrong with an answer that must be a refusal, if anything."""
+    """Returns what is wrong with an answer that must be a refusal, if anything."""
     if answer.status == 200:
         return f"answered, although {reason}"
     if answer.status != 400 or answer.error_code != error_code:
@@ -77,9 +77,9 @@ def _refusal_problem(answer: Answer, error_code: str, reason: str) -> str | None
 
 def _read(served: ServedTables, table: GoldenTable, state: State, answer_format: str) -> tuple[str, str, str | None]:
     expected = expected_rows(table.directory, state)
-    cannot = python_cannot(state, answer_format, expected.num_rows)
+    unreadable = unreadable_by_python(state, answer_format, expected.num_rows)
     try:
         frame = served.read(table, answer_format, **_version_parameter(table, state.version))
     except Exception as error:  # noqa: BLE001 - the client raises errors of many kinds
-        return ANSWERED, f", but {cannot}", None if cannot else f"the client failed: {error!r}"
+        return ANSWERED, f", but {unreadable}", None if unreadable else f"the client failed: {error!r}"
     return READ, f": {len(frame):,} row{'s'[: len(frame) != 1]}", difference(frame, expected)

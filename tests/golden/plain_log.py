@@ -1,7 +1,7 @@
-"""A simple reader of Delta logs, to compare with ours: whole files, oldest action first, one dictionary.
+"""A simple Delta log reader to compare with ours: it applies whole files, oldest first, to one dictionary.
 
-A version is the newest complete checkpoint at or before it, of any kind, and every commit after that. The reader checks
-what the specification requires; a log that violates it is broken for every reader.
+It starts at the newest complete checkpoint (of any kind) at or before a version and applies every commit after it. It
+checks what the specification requires. A log that violates the specification is broken for every reader.
 """
 
 import json
@@ -59,8 +59,8 @@ class PlainLog:
                 self.commits[int(found[1])] = file
             elif found := CHECKPOINT.fullmatch(file.name):
                 parts.setdefault((int(found[1]), found[3] or found[4] or ""), []).append(file)
-        for (version, kind), files in parts.items():
-            if len(files) == (int(kind) if kind.isdigit() else 1):
+        for (version, part_count_or_id), files in parts.items():
+            if len(files) == (int(part_count_or_id) if part_count_or_id.isdigit() else 1):
                 self.checkpoints[version] = files
 
     @property
@@ -69,20 +69,21 @@ class PlainLog:
         first = 0 if 0 in self.commits or not self.checkpoints else min(self.checkpoints)
         return range(first, max(*self.commits, *self.checkpoints, 0) + 1)
 
-    @cache  # noqa: B019 - all logs stay in use for the whole test run
+    @cache  # noqa: B019 - all logs are in use for the whole test run
     def commit(self, version: int) -> list[Action]:
         if version not in self.commits:
             raise BrokenLogError(f"commit {version} is missing")
         return _actions(self.commits[version])
 
     def state(self, version: int) -> State:
-        start = max((at for at in self.checkpoints if at <= version), default=-1)
+        start = max((number for number in self.checkpoints if number <= version), default=-1)
         protocol: Action | None = None
         metadata: Action | None = None
         files: dict[FileKey, Action] = {}
-        for batch in (self._checkpoint(start), *(self.commit(at) for at in range(start + 1, version + 1))):
-            # Order within a commit has no meaning: a file may be added with a new deletion vector before the line that
-            # removes it with the old one.
+        commits = (self.commit(number) for number in range(start + 1, version + 1))
+        for batch in (self._checkpoint(start), *commits):
+            # The order within a commit has no meaning: a file may be added with its new deletion vector before it is
+            # removed with the old one.
             for action in batch:
                 protocol = action.get("protocol") or protocol
                 metadata = action.get("metaData") or metadata
@@ -124,7 +125,7 @@ def _actions(file: Path) -> list[Action]:
 
 
 def _without_nulls(value: Any) -> Any:
-    """Remove null fields, which checkpoints and some writers use for absent ones. Partition values may be null."""
+    """Removes null fields, which checkpoints and some writers use for absent ones. Partition values may be null."""
     if not isinstance(value, dict):
         return value
     return {

@@ -17,13 +17,13 @@ MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDe
 
 
 def streamed(log: PlainLog, version: int) -> list[RangeAction]:
-    """Return the files of a commit that changed data, in the order of the log."""
+    """Returns the files of a commit that changed data, in the order of the log."""
     files = [(kind, action[kind]) for action in log.commit(version) for kind in ("add", "remove") if kind in action]
     return [(version, kind, file) for kind, file in files if file["dataChange"]]
 
 
 def changed(log: PlainLog, version: int) -> list[RangeAction]:
-    """Return the files with the changed rows of a commit: its change files (`cdc`), if it has any."""
+    """Returns the files with the changed rows of a commit: its change files (`cdc`), if it has any."""
     commit = log.commit(version)
     written = [(version, "cdc", action["cdc"]) for action in commit if "cdc" in action]
     return written or ([] if _merged_nothing(commit) else streamed(log, version))
@@ -34,7 +34,7 @@ def actions_from(log: PlainLog, start: int, actions_of: ActionsOf) -> list[Range
 
 
 def range_refusal(table: GoldenTable, start: int, actions_of: ActionsOf, answer_format: str) -> str | None:
-    """Return why a range is refused in a format, if it is."""
+    """Returns why a range is refused in a format, if it is."""
     for version in versions_from(table.log, start):
         try:
             state, actions = table.log.state(version), actions_of(table.log, version)
@@ -52,7 +52,7 @@ def range_refusal(table: GoldenTable, start: int, actions_of: ActionsOf, answer_
 
 
 def _removal_refusal(table: GoldenTable, state: State, removed: Action) -> str | None:
-    """Return why a removed file cannot be relayed, if it cannot. Old writers recorded only its path."""
+    """Returns why a removed file cannot be relayed, if it cannot. Old writers recorded only its path."""
     if "partitionValues" not in removed and state.metadata["partitionColumns"]:
         return "the partition of a removed file is unknown"
     if "size" not in removed and not _exists(table, removed):

@@ -1,7 +1,7 @@
 """Reads the expected rows of a table and compares them with those of a client.
 
-The expectation comes from `deltalake` (its `scan` handles deletion vectors and column mapping), or from pyarrow, file
-by file, where `deltalake` cannot read a table. Rows are compared as a multiset of Python values. A pandas frame does
+The expectation comes from `deltalake`, whose `scan` handles deletion vectors and column mapping. If `deltalake` cannot
+read a table, pyarrow reads it file by file. Rows are compared as a multiset of Python values. A pandas frame does
 not distinguish null from NaN, nor a UTC time from one without time zone, so the comparison ignores both.
 """
 
@@ -41,15 +41,16 @@ def expected_rows(table: Path, state: State) -> pa.Table:
 
 
 def difference(frame: pd.DataFrame, expected: pa.Table) -> str | None:
-    """Return how the frame of a client differs from the table, if it does."""
+    """Returns how the frame of a client differs from the table, if it does."""
     # The client takes column names from the data file, where their case may differ from the schema.
     names, read_names = expected.column_names, list(frame.columns)
     if [name.lower() for name in read_names] != [name.lower() for name in names]:
         return f"columns {read_names} instead of {names}"
     if len(frame) > MANY_ROWS and _same_when_sorted(frame, expected):  # ten times as fast
         return None
-    read = Counter(zip(*(_plain_column(frame.iloc[:, at]) for at in range(len(names))), strict=True))
-    wanted = Counter(zip(*(_expected_column(expected[at], frame.iloc[:, at]) for at in range(len(names))), strict=True))
+    read = Counter(zip(*(_plain_column(frame.iloc[:, index]) for index in range(len(names))), strict=True))
+    columns = (_expected_column(expected[index], frame.iloc[:, index]) for index in range(len(names)))
+    wanted = Counter(zip(*columns, strict=True))
     if read == wanted:
         return None
     return f"rows {_some(read - wanted)} instead of {_some(wanted - read)}"
@@ -58,7 +59,9 @@ def difference(frame: pd.DataFrame, expected: pa.Table) -> str | None:
 def _same_when_sorted(frame: pd.DataFrame, expected: pa.Table) -> bool:
     order = [(name, "ascending") for name in expected.column_names]
     try:
-        columns = [pa.Array.from_pandas(frame.iloc[:, at], type=field.type) for at, field in enumerate(expected.schema)]
+        columns = [
+            pa.Array.from_pandas(frame.iloc[:, index], type=field.type) for index, field in enumerate(expected.schema)
+        ]
         return pa.table(columns, schema=expected.schema).sort_by(order).equals(expected.sort_by(order))
     except pa.ArrowException:
         return False
@@ -96,7 +99,7 @@ def _plain(value: Any) -> Any:
 
 
 def changed_rows(table: Path, latest: State, actions: list[RangeAction]) -> pa.Table:
-    """Return the rows of a change feed, read file by file: `deltalake` miscounts and misses some partitions."""
+    """Returns the rows of a change feed, read file by file: `deltalake` miscounts and misses some partitions."""
     schema = _schema(latest).append(pa.field("_change_type", pa.string())).append(VERSION)
     parts = []
     for version, kind, file in actions:
@@ -116,7 +119,7 @@ def _schema(state: State) -> pa.Schema:
 
 
 def _file_rows(table: Path, file: Action, schema: pa.Schema, constants: dict[str, str]) -> pa.Table:
-    """Return the rows of a file without deletion vector and column mapping."""
+    """Returns the rows of a file that has no deletion vector and no column mapping."""
     rows = pq.ParquetFile(table / unquote(file["path"])).read()
     texts = file.get("partitionValues", {}) | constants
 
@@ -130,8 +133,10 @@ def _file_rows(table: Path, file: Action, schema: pa.Schema, constants: dict[str
     return pa.table([column(field) for field in schema], schema=schema)
 
 
-def _value(text: str | None, kind: pa.DataType) -> pa.Scalar:
-    """Parse a partition value. An empty string is null."""
+def _value(text: str | None, data_type: pa.DataType) -> pa.Scalar:
+    """Parses a partition value. An empty string is null."""
     if not text:
-        return pa.scalar(None, kind)
-    return pa.scalar(pd.Timestamp(text), kind) if pa.types.is_timestamp(kind) else pa.scalar(text).cast(kind)
+        return pa.scalar(None, data_type)
+    if pa.types.is_timestamp(data_type):
+        return pa.scalar(pd.Timestamp(text), data_type)
+    return pa.scalar(text).cast(data_type)

@@ -60,7 +60,7 @@ class ServedTables:
         )
 
     def resolved_format(self, table: GoldenTable) -> str:
-        """Return the format that the client chooses if its user names none."""
+        """Returns the format that the client chooses if its user names none."""
         profile = delta_sharing.protocol.DeltaSharingProfile.read_from_file(str(self.server.profile))
         named = delta_sharing.protocol.Table(_shared_name(table), SHARE, SCHEMA)
         return DataSharingRestClient(profile).autoresolve_query_format(named)
@@ -80,7 +80,7 @@ def serving(tables: list[GoldenTable], scratch: Path) -> Iterator[ServedTables]:
 
 
 def _shared_name(table: GoldenTable) -> str:
-    """Return the name under which a table is shared. The server does not start if two tables have the same name."""
+    """Returns the name under which a table is shared. The server does not start if two tables have the same name."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", table.name)
 
 

@@ -1,4 +1,4 @@
-"""Every golden table with an index in every state that one may be in: the answers are those from the log alone."""
+"""Answers with an index equal answers from the log alone: every golden table, with an index in every possible state."""
 
 import json
 import re
@@ -27,13 +27,13 @@ CAPABILITIES = {
 NUMBER = re.compile(r"byte|short|integer|long|float|double|decimal.*")
 VERSION = re.compile(r"(?:\d{20}\.)?(\d{20})\..*")
 MAX_HINTED_COLUMNS = 3
-BEHIND = (1, 2, 5)
+COMMITS_BEHIND = (1, 2, 5)
 
 Answers = dict[str, Any]
 
 
 class GoldenEnvironment(IndexedTable):
-    """A golden table's log in memory, behind a process that shares it."""
+    """The log of a golden table in memory, and a process that shares the table."""
 
     def __init__(self, table: GoldenTable) -> None:
         self.env = SharedTable()
@@ -46,31 +46,31 @@ class GoldenEnvironment(IndexedTable):
         self.env.tables = replace(self.env.tables, delta=tables)
 
     def build_behind(self, commits: int) -> bool:
-        """As if the index had been built when the last few commits were not yet made; if there was a table then."""
-        whole, log = self.lake, self.lake.location.key("_delta_log/")
-        versions = {key: _version(key.removeprefix(log)) for key in whole.s3.objects}
+        """Builds the index as of `commits` commits ago. Returns False if the table cannot be read at that version."""
+        latest, log = self.lake, self.lake.location.key("_delta_log/")
+        versions = {key: _version(key.removeprefix(log)) for key in latest.s3.objects}
         past = max(version for version in versions.values() if version is not None) - commits
         self.lake = TableInMemory()
         self.lake.s3.objects = {
             key: entry
-            for key, entry in whole.s3.objects.items()
+            for key, entry in latest.s3.objects.items()
             if (version := versions[key]) is None or version <= past
         }
         self.lake.s3.objects.pop(log + "_last_checkpoint", None)
         try:
             return self.build_or_refuse() is not None
         finally:
-            self.lake = whole
+            self.lake = latest
 
     def build_or_refuse(self) -> Head | None:
-        """None if the table cannot be read, which is no fault of the index."""
+        """Returns None if the table cannot be read, with or without an index."""
         try:
             return self.build()
         except SharingError:
             return None
 
     def answers(self, tables: DeltaTables) -> Answers:
-        """In both formats, to all and to some that is asked for: lines, or why there are none."""
+        """Returns the lines, or the error, in both formats: without a hint and with each hint."""
         self.serve(tables)
         return {
             f"{answer_format} {hint}": self._answer(answer_format, hint)
@@ -93,7 +93,7 @@ def _version(name: str) -> int | None:
 
 
 def _hints(lake: TableInMemory) -> Iterator[str]:
-    """Of some columns: those that have nulls, and those that are or reach beyond what the first file begins with."""
+    """Yields predicates on a few columns: null, equal to, and greater than a value of the first file."""
     try:
         snapshot = DeltaTables().snapshot(lake.storage())
         first = next(snapshot.adds(), None)
@@ -122,7 +122,7 @@ def env(request: pytest.FixtureRequest) -> GoldenEnvironment:
     return GoldenEnvironment(request.param)
 
 
-def test_a_fresh_index(env: GoldenEnvironment) -> None:
+def test_a_fresh_index_does_not_change_the_answers(env: GoldenEnvironment) -> None:
     head = env.build_or_refuse()
     expected = env.answers(DeltaTables())
     env.dynamodb.requests.clear()
@@ -130,50 +130,50 @@ def test_a_fresh_index(env: GoldenEnvironment) -> None:
     assert head is None or "Query" in env.dynamodb.requests
 
 
-def test_an_index_that_is_behind(env: GoldenEnvironment) -> None:
-    expected = {asked: as_live(lines) for asked, lines in env.answers(DeltaTables()).items()}
-    for commits in BEHIND:
+def test_an_index_that_is_behind_does_not_change_the_answers(env: GoldenEnvironment) -> None:
+    expected = {query: without_data_change(lines) for query, lines in env.answers(DeltaTables()).items()}
+    for commits in COMMITS_BEHIND:
         env.dynamodb.items.clear()
         if env.build_behind(commits):
             found = env.answers(env.reader())
-            assert {asked: as_live(lines) for asked, lines in found.items()} == expected
+            assert {query: without_data_change(lines) for query, lines in found.items()} == expected
 
 
-def as_live(lines: list[str]) -> list[str]:
-    """Whether a file changed data is of its commit: a checkpoint that came later has it false for the same file."""
+def without_data_change(lines: list[str]) -> list[str]:
+    """Removes `dataChange`, which belongs to the commit: a later checkpoint has false for the same file."""
     head, files = lines[:2], lines[2:]
     return [*head, *sorted(re.sub(r'"dataChange":(true|false),?', "", line) for line in files)]
 
 
-def damaged(env: GoldenEnvironment, _: Head) -> None:
+def damage_chunks(env: GoldenEnvironment, _: Head) -> None:
     for key in env.keys("C"):
         content = bytearray(env.dynamodb.items[key]["content"]["B"])
         content[-5] ^= 4
         env.dynamodb.items[key]["content"] = {"B": bytes(content)}
 
 
-def of_another_build(env: GoldenEnvironment, head: Head) -> None:
-    """Its chunks are there, but of another table that once lay in the same place."""
+def name_chunks_of_another_build(env: GoldenEnvironment, head: Head) -> None:
+    """Points the root at chunks that exist, but belong to another table that was once at the same location."""
     other = IndexedTable()
     other.begin(*files(0, 3))
-    theirs = other.build()
+    other_head = other.build()
     root = Root.unpack(env.store.root(env.table, head.build))
-    chunks = [chunk._replace(place=chunk.place._replace(build=theirs.build)) for chunk in root.chunks]
+    chunks = [chunk._replace(place=chunk.place._replace(build=other_head.build)) for chunk in root.chunks]
     env.dynamodb.items |= {key: other.dynamodb.items[key] for key in other.keys("C")}
     env.writer.put_root(env.table, head.build, replace(root, chunks=chunks).pack())
 
 
 STATES: dict[str, Callable[[GoldenEnvironment, Head], object]] = {
-    "a damaged chunk": damaged,
+    "a damaged chunk": damage_chunks,
     "a missing chunk": lambda env, _: env.remove(env.keys("C")),
     "missing buckets": lambda env, _: env.remove(env.keys("K")),
-    "a head whose root is gone": lambda env, _: env.remove(env.keys("ROOT")),
-    "a root that names chunks of another build": of_another_build,
+    "a head without a root": lambda env, _: env.remove(env.keys("ROOT")),
+    "a root that names chunks of another build": name_chunks_of_another_build,
 }
 
 
 @pytest.mark.parametrize("state", STATES)
-def test_an_index_that_cannot_be_used(env: GoldenEnvironment, state: str) -> None:
+def test_an_unusable_index_does_not_change_the_answers(env: GoldenEnvironment, state: str) -> None:
     head = env.build_or_refuse()
     if head is None:
         return

@@ -65,7 +65,7 @@ def test_metadata_equals_the_head_of_a_query_or_is_refused_likewise(
 ) -> None:
     query, metadata = served.query(table, answer_format), served.metadata(table, answer_format)
     if metadata.status == 200 and "absolute paths" in query.message:
-        return  # metadata does not look at files
+        return  # a metadata request reads no files
     assert metadata == replace(query, lines=query.lines[:2])
 
 
@@ -127,7 +127,7 @@ def test_pages_together_are_the_whole_answer(
 
 
 def unsigned(line: dict[str, Any]) -> str:
-    """Return the line without signatures and expiry, which depend on the time of the answer."""
+    """Returns the line without signatures and expiry, which depend on the time of the request."""
     return re.sub(r'\?X-Amz-[^"]*|"expirationTimestamp": \d+', "", json.dumps(line))
 
 
@@ -137,7 +137,7 @@ def starts(table: GoldenTable) -> list[int]:
 
 
 def check_refused(answer: Answer, reason: str | None) -> bool:
-    """Return whether the answer is a refusal. It must be one exactly if there is a reason."""
+    """Checks that the answer is a refusal if and only if there is a reason. Returns whether it is."""
     assert answer.status == (400 if reason else 200), (reason, answer.message)
     assert "://" not in answer.message
     return reason is not None

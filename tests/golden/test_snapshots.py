@@ -1,4 +1,4 @@
-"""Our reader gives every version of every golden table as a simple reader of the log and `deltalake` do."""
+"""Our reader agrees with a simple log reader and with `deltalake` on every version of every golden table."""
 
 import json
 from dataclasses import replace
@@ -22,12 +22,12 @@ from tests.golden.folder import GoldenTable, table_parameters, tables_in
 from tests.golden.plain_log import Action, BrokenLogError, State
 from tests.unit.delta.builder import TableInS3
 
-MORE = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+OPTIONAL_FIELDS = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 
 
 @pytest.fixture(scope="module")
 def folder(aws: EmbeddedAws, golden_tables: Path) -> StorageSession:
-    """Upload all logs, without data files."""
+    """Uploads all logs, without data files."""
     bucket = TableInS3(aws, prefix="golden")
     for table in tables_in(golden_tables):
         for file in (table.directory / "_delta_log").rglob("*"):
@@ -47,7 +47,7 @@ def storage(table: GoldenTable, folder: StorageSession) -> StorageSession:
 
 
 def expected_state(table: GoldenTable, version: int) -> State | None:
-    """Return the expected state, or None if the log is broken or the table needs an unsupported feature."""
+    """Returns the expected state, or None if the log is broken or the table needs an unsupported feature."""
     try:
         state = table.log.state(version)
     except BrokenLogError:
@@ -63,7 +63,7 @@ def test_every_version_matches_the_log_or_is_refused(table: GoldenTable, storage
             check_refused(tables, storage, version)
             continue
         snapshot = tables.snapshot(storage, version=version)
-        assert read(snapshot, state) == written(state)
+        assert content_of(snapshot, state) == expected_content(state)
         cross_check(table, snapshot)
 
 
@@ -73,13 +73,13 @@ def test_the_latest_version_is_the_last_one_of_the_log(table: GoldenTable, stora
     if state is None:
         check_refused(DeltaTables(), storage, None)
         return
-    assert read(DeltaTables().snapshot(storage), state) == written(state)
+    assert content_of(DeltaTables().snapshot(storage), state) == expected_content(state)
     assert DeltaTables().latest_version(storage) == latest
 
 
 def test_commits_have_their_actions_in_the_order_of_the_log(table: GoldenTable, storage: StorageSession) -> None:
     versions = [version for version in sorted(table.log.commits) if version >= table.log.versions[0]]
-    if broken_commits(table):
+    if has_broken_commits(table):
         with pytest.raises(SharingError) as refused:
             list(DeltaTables().commits(storage, versions[0], versions[-1]))
         assert refused.value.status < 500
@@ -88,17 +88,17 @@ def test_commits_have_their_actions_in_the_order_of_the_log(table: GoldenTable, 
     assert [commit.version for commit in commits] == versions
     for commit in commits:
         assert list(commit.files) == file_actions(table.log.commit(commit.version))
-    stated = {version: time for version in versions if (time := stated_time(table.log.commit(version)))}
-    assert {commit.version: commit.timestamp for commit in commits if commit.version in stated} == stated
-    file_times = [commit.timestamp for commit in commits if commit.version not in stated]
+    recorded = {version: time for version in versions if (time := in_commit_timestamp(table.log.commit(version)))}
+    assert {commit.version: commit.timestamp for commit in commits if commit.version in recorded} == recorded
+    file_times = [commit.timestamp for commit in commits if commit.version not in recorded]
     assert file_times == sorted(set(file_times))
 
 
-def stated_time(commit: list[Action]) -> int | None:
+def in_commit_timestamp(commit: list[Action]) -> int | None:
     return next((action["commitInfo"].get("inCommitTimestamp") for action in commit if "commitInfo" in action), None)
 
 
-def broken_commits(table: GoldenTable) -> bool:
+def has_broken_commits(table: GoldenTable) -> bool:
     """Whether a commit is missing or has an invalid action."""
     commits = table.log.commits
     metadata = [
@@ -114,8 +114,8 @@ def check_refused(tables: DeltaTables, storage: StorageSession, version: int | N
     assert "golden/" not in refused.value.message
 
 
-def read(snapshot: Snapshot, state: State) -> dict[str, Any]:
-    """Return the content of a snapshot, without its time and without statistics that were converted to JSON."""
+def content_of(snapshot: Snapshot, state: State) -> dict[str, Any]:
+    """Returns the content of a snapshot, without its time and without statistics that were converted to JSON."""
     adds = [as_live(add) for add in snapshot.adds()]
     files = {(add.path, add.deletion_vector and add.deletion_vector.unique_id): add for add in adds}
     assert len(files) == len(adds)
@@ -131,7 +131,7 @@ def read(snapshot: Snapshot, state: State) -> dict[str, Any]:
     }
 
 
-def written(state: State) -> dict[str, Any]:
+def expected_content(state: State) -> dict[str, Any]:
     files = {key: as_live(add_of(added)) for key, added in state.files.items()}
     vectors = sum(add.deletion_vector is not None for add in files.values())
     return {
@@ -144,7 +144,7 @@ def written(state: State) -> dict[str, Any]:
 
 
 def as_live(add: Add) -> Add:
-    """Clear `data_change`, which belongs to the commit: a checkpoint has false for the same file."""
+    """Clears `data_change`, which belongs to the commit: a checkpoint has false for the same file."""
     return add._replace(data_change=False)
 
 
@@ -184,8 +184,8 @@ def vector_of(action: Action) -> DeletionVector | None:
     )
 
 
-def more_of(action: Action) -> dict[str, Any] | None:
-    return {name: action[name] for name in MORE if name in action} or None
+def optional_fields_of(action: Action) -> dict[str, Any] | None:
+    return {name: action[name] for name in OPTIONAL_FIELDS if name in action} or None
 
 
 def add_of(action: Action) -> Add:
@@ -197,7 +197,7 @@ def add_of(action: Action) -> Add:
         action["dataChange"],
         action.get("stats"),
         vector_of(action),
-        more_of(action),
+        optional_fields_of(action),
     )
 
 
@@ -216,11 +216,11 @@ def file_actions(actions: list[Action]) -> list[FileAction]:
                     removed["dataChange"],
                     removed.get("stats"),
                     vector_of(removed),
-                    more_of(removed),
+                    optional_fields_of(removed),
                 )
             )
         elif changed := action.get("cdc"):
-            files.append(Cdc(changed["path"], changed["partitionValues"], changed["size"], more_of(changed)))
+            files.append(Cdc(changed["path"], changed["partitionValues"], changed["size"], optional_fields_of(changed)))
     return files
 
 

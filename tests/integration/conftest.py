@@ -1,4 +1,4 @@
-"""One server per worker, with the tables that most tests need."""
+"""Fixtures: one server per worker, with the tables that most tests need."""
 
 import shlex
 import time
@@ -70,11 +70,15 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield Served(server, people, events, many_files, client_arguments(admin_env))
 
 
-def client_arguments(admin_env: Path) -> dict[str, str]:
-    """Of a boto client that may do everything in the server's AWS."""
+def admin_variables(admin_env: Path) -> dict[str, str]:
+    """Returns the variables that the file of `--admin-env-out` exports."""
     lines = admin_env.read_text().splitlines()
-    exports = (shlex.split(line)[1].partition("=") for line in lines if line.startswith("export "))
-    variables = {name: value for name, _, value in exports}
+    return dict(shlex.split(line)[1].split("=", 1) for line in lines if line.startswith("export "))
+
+
+def client_arguments(admin_env: Path) -> dict[str, str]:
+    """Returns the arguments of a boto client with full access to the server's AWS."""
+    variables = admin_variables(admin_env)
     return {
         "endpoint_url": variables["AWS_ENDPOINT_URL"],
         "region_name": variables["AWS_REGION"],

@@ -1,4 +1,4 @@
-"""Users, roles and policies in the embedded AWS, in few words."""
+"""Helpers that create users, roles and policies in the embedded AWS."""
 
 import json
 from typing import Any
@@ -8,12 +8,12 @@ import botocore.session
 from cli.embedded.ministack import EmbeddedAws
 from core.storage.roles import Credentials
 
-# Later than any test runs: the emulator knows when credentials really end.
+# An expiry in the far future: the emulator checks when credentials really expire.
 FAR_AWAY = 10_000_000_000.0
 
 
 def client(aws: EmbeddedAws, service: str, credentials: Credentials | None = None) -> Any:
-    """As the root user if no credentials are given."""
+    """Returns a client with the given credentials, or with those of the root user."""
     keys = aws.client_arguments()
     if credentials:
         keys["aws_access_key_id"] = credentials.access_key_id
@@ -31,22 +31,24 @@ def policy(*statements: dict[str, Any]) -> str:
     return json.dumps({"Version": "2012-10-17", "Statement": statements})
 
 
-def create_user(aws: EmbeddedAws, name: str, *may: dict[str, Any]) -> tuple[str, Credentials]:
-    """Returns the user's ARN and keys."""
+def create_user(aws: EmbeddedAws, name: str, *statements: dict[str, Any]) -> tuple[str, Credentials]:
+    """Creates a user with a policy of these statements. Returns its ARN and keys."""
     iam = client(aws, "iam")
     arn = iam.create_user(UserName=name)["User"]["Arn"]
-    if may:
-        iam.put_user_policy(UserName=name, PolicyName="may", PolicyDocument=policy(*may))
+    if statements:
+        iam.put_user_policy(UserName=name, PolicyName="inline", PolicyDocument=policy(*statements))
     key = iam.create_access_key(UserName=name)["AccessKey"]
     return arn, Credentials(key["AccessKeyId"], key["SecretAccessKey"], None, FAR_AWAY)
 
 
-def create_role(aws: EmbeddedAws, name: str, *may: dict[str, Any], trusts: str, external_id: str | None = None) -> str:
-    """Returns the role's ARN."""
+def create_role(
+    aws: EmbeddedAws, name: str, *statements: dict[str, Any], trusts: str, external_id: str | None = None
+) -> str:
+    """Creates a role that the principal `trusts` can assume. Returns its ARN."""
     trust: dict[str, Any] = {"Effect": "Allow", "Principal": {"AWS": trusts}, "Action": "sts:AssumeRole"}
     if external_id:
         trust["Condition"] = {"StringEquals": {"sts:ExternalId": external_id}}
     iam = client(aws, "iam")
     arn = iam.create_role(RoleName=name, AssumeRolePolicyDocument=policy(trust))["Role"]["Arn"]
-    iam.put_role_policy(RoleName=name, PolicyName="may", PolicyDocument=policy(*may))
+    iam.put_role_policy(RoleName=name, PolicyName="inline", PolicyDocument=policy(*statements))
     return str(arn)

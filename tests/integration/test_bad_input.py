@@ -1,4 +1,4 @@
-"""Whatever comes in over HTTP: a 4xx in the protocol's form, no 5xx, and nothing of the storage shown."""
+"""Bad input over HTTP gets a 4xx in the protocol's form, never a 5xx, and no answer reveals the storage."""
 
 import base64
 import json
@@ -64,7 +64,7 @@ class TestTokens:
         ],
     )
     @pytest.mark.parametrize("path", ["/shares", "/shares/Sales/schemas/Core/tables/People/metadata"])
-    def test_no_or_a_wrong_token_is_a_401_that_says_how_to_authenticate(
+    def test_a_missing_or_wrong_token_is_a_401_that_says_how_to_authenticate(
         self, server: Server, path: str, authorization: str | None
     ) -> None:
         headers = {} if authorization is None else {"Authorization": authorization.encode()}
@@ -72,7 +72,7 @@ class TestTokens:
         assert_refused(response, 401)
         assert response.headers["WWW-Authenticate"].startswith("Bearer realm=")
 
-    def test_a_token_of_another_letter_is_another_token(self, server: Server) -> None:
+    def test_a_token_that_differs_in_one_letter_is_a_401(self, server: Server) -> None:
         changed = server.token[:-1] + ("A" if server.token[-1] != "A" else "B")
         assert_refused(server.call("GET", "/shares", token=changed), 401)
         assert_refused(server.call("GET", "/shares", token=server.token.upper()), 401)
@@ -92,7 +92,7 @@ class TestTokens:
         admin.revoke_token("former", token.id)
         revoked_at = asked_at = time.monotonic()
         while served.server.call("GET", "/shares", token=secret).status_code == 200:
-            assert asked_at < revoked_at + 5, "the cache holds for 5 seconds"
+            assert asked_at < revoked_at + 5, "the catalog cache time is 5 seconds"
             asked_at = time.monotonic()
         assert_refused(served.server.call("GET", "/shares", token=secret), 401)
 
@@ -137,7 +137,7 @@ class TestNames:
             "~",
         ],
     )
-    def test_names_that_cannot_be_are_not_found(self, server: Server, name: str) -> None:
+    def test_an_invalid_name_is_not_found(self, server: Server, name: str) -> None:
         for path in (
             f"/shares/{name}/schemas",
             f"/shares/Sales/schemas/{name}/tables",
@@ -146,12 +146,12 @@ class TestNames:
             response = raw_get(server, path)
             assert_refused(response, 404)
 
-    def test_a_path_that_climbs_is_no_route(self, server: Server) -> None:
+    def test_a_path_with_dot_segments_is_not_found(self, server: Server) -> None:
         assert_refused(raw_get(server, "/shares/../../etc/passwd"), 404)
 
 
 def raw_get(server: Server, path: str) -> requests.Response:
-    """A path exactly as written: `requests` would resolve dots on its own."""
+    """Requests the path exactly as written. `requests` itself would resolve dots."""
     session = requests.Session()
     prepared = session.prepare_request(
         requests.Request("GET", server.endpoint, headers={"Authorization": f"Bearer {server.token}"})
@@ -197,21 +197,21 @@ class TestBodies:
             {"predicateHints": ["\0", "'; DROP TABLE people; --", "🦆"]},
         ],
     )
-    def test_odd_but_harmless_bodies_are_answered_in_full(self, server: Server, fields: dict[str, object]) -> None:
+    def test_an_odd_but_harmless_body_is_answered_in_full(self, server: Server, fields: dict[str, object]) -> None:
         response = server.call("POST", QUERY, json=fields)
         assert response.status_code == 200, response.text
         assert len(response.content.splitlines()) == 3
 
-    def test_no_garbage_is_anything_but_answered_or_refused(self, server: Server) -> None:
-        chance = random.Random(7)
+    def test_random_bytes_are_answered_or_refused(self, server: Server) -> None:
+        rng = random.Random(7)
         for _ in range(60):
-            body = chance.randbytes(chance.randrange(200))
+            body = rng.randbytes(rng.randrange(200))
             assert server.call("POST", QUERY, data=body).status_code in (200, 400)
 
 
 class TestHeaders:
     @pytest.mark.parametrize("value", ["responseformat=csv", "responseformat=", "includeendstreamaction=abc"])
-    def test_capabilities_that_cannot_be_met_are_a_400(self, server: Server, value: str) -> None:
+    def test_invalid_capabilities_are_a_400(self, server: Server, value: str) -> None:
         assert_refused(server.call("POST", QUERY, json={}, headers={"delta-sharing-capabilities": value}), 400)
 
     @pytest.mark.parametrize("value", ["", "md5"])
@@ -238,7 +238,7 @@ class TestChanges:
             {"startingVersion": "0", "pageToken": "é" * 3000},
         ],
     )
-    def test_parameters_that_make_no_range_are_a_400(self, server: Server, parameters: dict[str, str]) -> None:
+    def test_parameters_that_are_not_a_valid_range_are_a_400(self, server: Server, parameters: dict[str, str]) -> None:
         assert_refused(server.call("GET", QUERY.replace("query", "changes"), params=parameters), 400)
 
 
@@ -246,7 +246,7 @@ class TestPageTokens:
     def first_token(self, server: Server, path: str) -> str:
         return str(server.call("GET", path, params={"maxResults": "1"}).json()["nextPageToken"])
 
-    def test_a_token_opens_its_own_list_only(self, server: Server) -> None:
+    def test_a_token_is_valid_only_for_its_own_list(self, server: Server) -> None:
         lists = [
             "/shares",
             "/shares/Sales/schemas",
@@ -262,7 +262,7 @@ class TestPageTokens:
                 else:
                     assert_refused(response, 400)
 
-    def test_a_cut_or_altered_token_is_refused(self, server: Server) -> None:
+    def test_a_truncated_or_altered_token_is_refused(self, server: Server) -> None:
         token = self.first_token(server, "/shares")
         altered = [token[:cut] for cut in range(0, len(token), 7)]
         altered += [
@@ -287,7 +287,7 @@ class TestPageTokens:
         assert_refused(response, 400)
         assert "expired" in response.text
 
-    def test_a_token_is_of_no_use_to_another_recipient(self, served: Served) -> None:
+    def test_a_token_of_another_recipient_is_refused(self, served: Served) -> None:
         admin = served.admin()
         admin.put_recipient("neighbour")
         admin.grant("neighbour", "Sales")
@@ -323,7 +323,7 @@ class TestRoutes:
         assert_refused(response, 405)
         assert allowed in response.headers["Allow"]
 
-    def test_a_request_that_is_no_http_leaves_the_server_running(self, server: Server) -> None:
+    def test_a_request_that_is_not_http_leaves_the_server_running(self, server: Server) -> None:
         address = urlsplit(server.endpoint)
         with socket.create_connection((address.hostname, address.port), timeout=60) as connection:
             connection.sendall(b"\x16\x03\x01\x00 not http\r\n\r\n")
@@ -331,7 +331,7 @@ class TestRoutes:
         assert server.call("GET", "/shares").status_code == 200
 
 
-def test_neither_tokens_nor_signed_urls_are_in_the_log(server: Server) -> None:
+def test_the_log_contains_neither_tokens_nor_signed_urls(server: Server) -> None:
     query = server.call("POST", QUERY, json={})
     server.call("GET", "/shares", token="slc_" + "B" * 43)
     log = server.log.read_text()

@@ -1,4 +1,4 @@
-"""The `sluice` command as a process of its own, by an IAM user who may administer the catalog and no more."""
+"""The `sluice` command in its own process, run by an IAM user with access to the catalog only."""
 
 import json
 import os
@@ -66,7 +66,7 @@ def cli(aws: EmbeddedAws) -> Cli:
     )
 
 
-def test_from_an_empty_account_to_a_recipients_profile(cli, tmp_path):
+def test_a_provider_gets_from_an_empty_account_to_a_recipients_profile(cli, tmp_path):
     shares, profile = tmp_path / "shares.yaml", tmp_path / "acme.share"
     shares.write_text(SHARES)
     endpoint = "https://sharing.example/delta-sharing"
@@ -87,14 +87,14 @@ def test_from_an_empty_account_to_a_recipients_profile(cli, tmp_path):
     assert profile.stat().st_mode & 0o777 == 0o600
 
 
-def test_stdout_carries_one_json_document_also_when_it_fails(cli):
+def test_stdout_is_one_json_document_even_if_the_command_fails(cli):
     code, out, err = cli("table", "show", "no.such.table", "--json")
 
     assert (code, err) == (1, "")
     assert set(json.loads(out)) == {"error"}
 
 
-def test_wrong_usage_is_told_on_stderr_with_exit_code_2(cli):
+def test_wrong_usage_is_reported_on_stderr_with_exit_code_2(cli):
     code, out, err = cli("share", "remove")
 
     assert (code, out) == (2, "")
@@ -105,14 +105,14 @@ def test_an_interrupt_ends_the_command_without_a_traceback(cli, tmp_path):
     pipe = tmp_path / "shares.yaml"
     os.mkfifo(pipe)
     process = cli.start("apply", str(pipe))
-    with pipe.open("w"):  # opens once the command has it open to read, which then waits for us to write
+    with pipe.open("w"):  # returns when the command has opened the pipe; it then waits for input
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=120)
 
     assert (process.returncode, out, err) == (130, "", "")
 
 
-def test_the_commands_of_a_shell_are_completed(cli):
+def test_the_shell_completes_the_names_of_commands(cli):
     completing = {**cli.environment, "_SLUICE_COMPLETE": "complete_bash", "COMP_WORDS": "sluice tok", "COMP_CWORD": "1"}
 
     _, out, _ = Cli(completing)()

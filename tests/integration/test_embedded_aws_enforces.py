@@ -1,7 +1,7 @@
-"""Canaries: what the embedded AWS must refuse, each beside its twin that it must allow.
+"""Canaries: requests that the embedded AWS must refuse, each with a similar request that it must allow.
 
-Tests of security prove something only while the emulator enforces signatures and policies: if it stops, or
-refuses everything, these go red. All run as IAM users and roles, because the root key is not checked.
+Security tests prove something only if the emulator enforces signatures and policies. These tests fail if it stops
+enforcing them, or refuses everything. They run as IAM users and roles, because the root key is not checked.
 """
 
 import time
@@ -20,6 +20,8 @@ from core.storage.roles import Credentials
 from tests.integration.iam import FAR_AWAY, allow, client, create_role, create_user, policy
 
 NAME = f"canary-{uuid.uuid4().hex[:8]}"
+# Longer than any delay on a busy machine, shorter than the life of the credentials.
+URL_SECONDS = 600
 ODD_KEYS = [
     "table/plain.parquet",
     "table/day=2024-01-01/part 1.parquet",
@@ -34,7 +36,7 @@ ODD_KEYS = [
 
 @dataclass(frozen=True)
 class Account:
-    """A bucket and a DynamoDB table, a user who may assume the roles, and one who may do nothing."""
+    """A bucket and a DynamoDB table, a user that may assume the roles, and a user without permissions."""
 
     aws: EmbeddedAws
     user: Credentials
@@ -58,7 +60,7 @@ class Account:
             endpoint_url=self.aws.endpoint_url,
             path_style=True,
             signed_at=time.time() if signed_at is None else signed_at,
-            expires_in=60,
+            expires_in=URL_SECONDS,
         )
         return signer.sign(key)
 
@@ -123,16 +125,16 @@ def test_a_url_altered_to_name_another_object_is_refused(account: Account, reade
     assert fetch(account.url(reader, "table/b")) == (200, b"table/b")
 
 
-def test_a_url_altered_to_last_longer_is_refused(account: Account, reader: Credentials) -> None:
+def test_a_url_altered_to_expire_later_is_refused(account: Account, reader: Credentials) -> None:
     url = account.url(reader)
     assert fetch(url)[0] == 200
-    assert fetch(url.replace("X-Amz-Expires=60&", "X-Amz-Expires=3600&"))[0] == 403
+    assert fetch(url.replace(f"X-Amz-Expires={URL_SECONDS}&", "X-Amz-Expires=3600&"))[0] == 403
 
 
 def test_an_expired_url_is_refused(account: Account, reader: Credentials) -> None:
     now = time.time()
-    assert fetch(account.url(reader, signed_at=now - 30))[0] == 200
-    assert fetch(account.url(reader, signed_at=now - 62))[0] == 403
+    assert fetch(account.url(reader, signed_at=now - URL_SECONDS / 2))[0] == 200
+    assert fetch(account.url(reader, signed_at=now - URL_SECONDS - 2))[0] == 403
 
 
 def test_a_url_signed_with_a_wrong_secret_is_refused(account: Account, reader: Credentials) -> None:
@@ -141,10 +143,10 @@ def test_a_url_signed_with_a_wrong_secret_is_refused(account: Account, reader: C
 
 
 def test_a_request_signed_with_a_wrong_secret_is_refused(account: Account, reader: Credentials) -> None:
-    wanted = {"Bucket": NAME, "Key": "table/a"}
-    assert account.client("s3", reader).get_object(**wanted)["Body"].read() == b"table/a"
+    request = {"Bucket": NAME, "Key": "table/a"}
+    assert account.client("s3", reader).get_object(**request)["Body"].read() == b"table/a"
     impostor = account.client("s3", replace(reader, secret_access_key="x" * 40))
-    assert refused(impostor.get_object, **wanted) == "SignatureDoesNotMatch"
+    assert refused(impostor.get_object, **request) == "SignatureDoesNotMatch"
 
 
 def test_a_url_without_or_with_another_session_token_is_refused(account: Account, reader: Credentials) -> None:
@@ -160,7 +162,7 @@ def test_a_url_of_a_key_outside_the_roles_policy_is_refused(account: Account, re
     assert (status, b"AccessDenied" in answer) == (403, True)
 
 
-def test_no_signature_opens_nothing(account: Account, reader: Credentials) -> None:
+def test_a_url_without_a_signature_is_refused(account: Account, reader: Credentials) -> None:
     url = account.url(reader)
     assert fetch(url)[0] == 200
     assert fetch(url.partition("?")[0])[0] == 403

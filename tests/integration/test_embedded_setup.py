@@ -1,4 +1,4 @@
-"""What `sluice serve` makes of an empty embedded AWS: identities with few rights, and copies of local tables."""
+"""What `sluice serve` creates in the embedded AWS: identities with few permissions, and copies of local tables."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import botocore.session
 import pytest
+from arro3.core import Array, DataType, Table
 from botocore.exceptions import ClientError
 from deltalake import DeltaTable, write_deltalake
 
@@ -53,7 +54,7 @@ def error_code(call, **arguments) -> str:
     return raised.value.response["Error"]["Code"]
 
 
-def test_the_functions_read_the_catalog_and_cannot_change_it(functions):
+def test_the_functions_can_read_the_catalog_but_not_change_it(functions):
     dynamodb = client("dynamodb", functions)
     table = functions["SLUICE_CATALOG_TABLE"]
     key = {"pk": {"S": "x"}, "sk": {"S": "y"}}
@@ -64,7 +65,7 @@ def test_the_functions_read_the_catalog_and_cannot_change_it(functions):
     assert error_code(dynamodb.list_tables) in DENIED
 
 
-def test_the_functions_read_the_index_and_only_its_owner_builds_it(aws, functions):
+def test_the_functions_can_only_read_the_index_and_its_owner_can_write_it(aws, functions):
     reader, owner = client("dynamodb", functions), client("dynamodb", owner_environment(aws))
     table, key = functions["SLUICE_INDEX_TABLE"], {"pk": {"S": "x"}, "sk": {"S": "y"}}
     assert error_code(reader.put_item, TableName=table, Item=key) in DENIED
@@ -82,7 +83,7 @@ def test_the_functions_reach_the_data_only_through_the_storage_role(aws, functio
     assert storage.list_objects_v2(Bucket=DATA_BUCKET, Prefix="setup/")["KeyCount"] == 1
 
 
-def test_the_storage_role_reads_the_data_bucket_and_nothing_else(aws, functions):
+def test_the_storage_role_can_only_read_the_data_bucket(aws, functions):
     s3_client(aws).create_bucket(Bucket="another-bucket")
     s3_client(aws).put_object(Bucket="another-bucket", Key="file", Body=b"content")
     credentials = storage_credentials(functions)
@@ -105,7 +106,7 @@ def test_only_the_functions_may_assume_the_storage_role(aws, functions):
     assert error_code(sts.assume_role, RoleArn=role, RoleSessionName="test") in DENIED
 
 
-def test_kept_state_is_set_up_again_with_new_keys_and_the_old_ones_are_gone(tmp_path):
+def test_new_keys_replace_the_old_ones_when_kept_state_is_set_up_again(tmp_path):
     with embedded_aws(tmp_path) as aws:
         first = set_up(aws)
         catalog_admin(aws).put_share("kept")
@@ -119,7 +120,7 @@ def test_kept_state_is_set_up_again_with_new_keys_and_the_old_ones_are_gone(tmp_
         assert storage_credentials(second)
 
 
-def test_the_users_own_account_is_out_of_sight(monkeypatch):
+def test_the_users_own_account_is_not_used(monkeypatch):
     monkeypatch.setenv("AWS_PROFILE", "a-profile-that-does-not-exist")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "of another account")
     for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_EC2_METADATA_DISABLED"):
@@ -129,7 +130,7 @@ def test_the_users_own_account_is_out_of_sight(monkeypatch):
 
 
 class Copies:
-    """The mirrored table, and the order in which its objects came and went."""
+    """A mirror, and the objects that it wrote and removed, in order."""
 
     def __init__(self, aws: EmbeddedAws) -> None:
         self.written: list[str] = []
@@ -153,7 +154,7 @@ def copies(aws, functions) -> Copies:
 
 @pytest.fixture
 def open_copy(functions):
-    """Opens a mirrored table as a function does."""
+    """Returns a function that opens a mirrored table with the storage role."""
     credentials = storage_credentials(functions)
 
     def open_table(location: str) -> DeltaTable:
@@ -172,9 +173,7 @@ def open_copy(functions):
     return open_table
 
 
-def numbers(first: int):
-    from arro3.core import Array, DataType, Table
-
+def numbers(first: int) -> Table:
     values = Array(list(range(first, first + 3)), type=DataType.int64())
     parts = Array(["a b", "é", "x"], type=DataType.string())
     return Table.from_pydict({"number": values, "part": parts})
@@ -184,7 +183,7 @@ def append(table: Path, first: int) -> None:
     write_deltalake(str(table), numbers(first), mode="append", partition_by=["part"])
 
 
-def test_a_copy_is_the_table(copies, open_copy, tmp_path):
+def test_a_copy_has_all_files_of_the_table(copies, open_copy, tmp_path):
     table = tmp_path / "my table"
     append(table, 0)
     progress = []
@@ -210,7 +209,7 @@ def test_only_what_changed_is_copied_again(copies, open_copy, tmp_path):
     assert open_copy(location).version() == 1
 
 
-def test_commits_come_after_their_files_in_order_and_the_last_checkpoint_last(copies, tmp_path):
+def test_commits_are_copied_in_order_after_their_files_and_the_last_checkpoint_at_the_end(copies, tmp_path):
     for version in range(3):
         append(tmp_path, version)
     DeltaTable(str(tmp_path)).create_checkpoint()
@@ -228,21 +227,21 @@ def test_commits_come_after_their_files_in_order_and_the_last_checkpoint_last(co
     ]
 
 
-def test_a_commit_that_is_made_while_the_directory_is_read_waits_for_its_files(
+def test_a_commit_made_while_the_directory_is_listed_is_copied_in_the_next_round(
     copies, open_copy, tmp_path, monkeypatch
 ):
     append(tmp_path, 0)
     scandir = os.scandir
     read = []
 
-    def scandir_with_a_writer_behind_it(directory):
+    def scandir_then_commit(directory):
         found = list(scandir(directory))
         read.append(directory)
         if len(read) == 1:
             append(tmp_path, 3)
         return found
 
-    monkeypatch.setattr(os, "scandir", scandir_with_a_writer_behind_it)
+    monkeypatch.setattr(os, "scandir", scandir_then_commit)
     location = copies.mirror.add(tmp_path)
     assert read
     assert open_copy(location).version() == 0
@@ -250,7 +249,7 @@ def test_a_commit_that_is_made_while_the_directory_is_read_waits_for_its_files(
     assert open_copy(location).version() == 1
 
 
-def test_what_is_removed_goes_from_the_log_first(copies, tmp_path):
+def test_removed_files_are_deleted_from_the_log_first(copies, tmp_path):
     append(tmp_path, 0)
     location = copies.mirror.add(tmp_path)
     shutil.rmtree(tmp_path)
@@ -261,7 +260,7 @@ def test_what_is_removed_goes_from_the_log_first(copies, tmp_path):
     assert copies.s3.list_objects_v2(Bucket=DATA_BUCKET, Prefix=prefix)["KeyCount"] == 0
 
 
-def test_what_an_earlier_run_left_is_brought_up_to_date(copies, aws, open_copy, tmp_path):
+def test_the_copy_of_an_earlier_run_is_updated(copies, aws, open_copy, tmp_path):
     append(tmp_path, 0)
     append(tmp_path, 3)
     location = copies.mirror.add(tmp_path)
@@ -273,7 +272,7 @@ def test_what_an_earlier_run_left_is_brought_up_to_date(copies, aws, open_copy, 
     assert later.removed == ["_delta_log/00000000000000000001.json"]
 
 
-def test_links_unfinished_files_and_checksums_are_left_out(copies, tmp_path):
+def test_links_pipes_and_checksums_are_not_copied(copies, tmp_path):
     outside, table = tmp_path / "secret", tmp_path / "table"
     outside.mkdir()
     (outside / "file").write_text("secret")
@@ -287,7 +286,7 @@ def test_links_unfinished_files_and_checksums_are_left_out(copies, tmp_path):
     assert {Path(name).suffix for name in copies.written} == {".parquet", ".json"}
 
 
-def test_a_log_that_is_a_link_is_left_out(copies, tmp_path):
+def test_a_log_that_is_a_link_is_not_copied(copies, tmp_path):
     outside, table = tmp_path / "outside", tmp_path / "table"
     append(outside, 0)
     table.mkdir()
@@ -296,7 +295,7 @@ def test_a_log_that_is_a_link_is_left_out(copies, tmp_path):
     assert copies.written == []
 
 
-def test_a_table_that_cannot_be_read_is_tried_again_and_does_not_stop_the_others(copies, tmp_path, caplog, monkeypatch):
+def test_a_table_that_cannot_be_read_is_retried_and_does_not_stop_the_others(copies, tmp_path, caplog, monkeypatch):
     for name in ("first", "second"):
         append(tmp_path / name, 0)
         copies.mirror.add(tmp_path / name)

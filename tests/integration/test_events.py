@@ -1,4 +1,4 @@
-"""Runs the sample events through the functions of the template, as they are and with a valid token."""
+"""Runs the sample events through the functions of the template, unchanged and with a valid token."""
 
 import base64
 import gzip
@@ -58,12 +58,12 @@ def token(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     process_services.cache_clear()
 
 
-def answer_of(name: str, text: str) -> dict[str, object]:
+def answer_of(text: str) -> dict[str, object]:
     event = json.loads(text)
     route = ROUTES.match(event["httpMethod"], event["requestContext"]["path"]).route
     module, _, attribute = route.function.handler.rpartition(".")
     answer = getattr(importlib.import_module(module), attribute)(event, object())
-    assert json.loads(json.dumps(answer)) == answer, "The answer must survive JSON, because Lambda serializes it"
+    assert json.loads(json.dumps(answer)) == answer, "Lambda serializes the answer as JSON"
     return answer
 
 
@@ -86,7 +86,7 @@ def check_against_openapi(name: str, answer, body: bytes) -> None:
 
 
 def body_of(name: str, answer) -> bytes:
-    """Returns the body, and checks that it is gzipped only if it is not empty and the request accepts gzip."""
+    """Returns the body. Checks that it is gzipped if and only if it is not empty and the request accepts gzip."""
     headers = json.loads(EVENTS[name])["headers"]
     body = base64.b64decode(answer["body"]) if answer["isBase64Encoded"] else answer["body"].encode()
     zipped = answer["headers"].get("Content-Encoding") == "gzip"
@@ -96,7 +96,7 @@ def body_of(name: str, answer) -> bytes:
 
 @pytest.mark.parametrize("name", EVENTS)
 def test_an_event_without_a_valid_token_gets_an_error_in_the_form_of_the_protocol(name):
-    answer = answer_of(name, EVENTS[name])
+    answer = answer_of(EVENTS[name])
     assert answer["statusCode"] == UNKNOWN.get(name, 401)
     body = body_of(name, answer)
     if json.loads(EVENTS[name])["httpMethod"] == "HEAD":
@@ -110,12 +110,12 @@ def test_an_event_without_a_valid_token_gets_an_error_in_the_form_of_the_protoco
     ("name", "allowed"), [("unknown_route_method", "GET"), ("unknown_route_head", "GET"), ("unknown_route", None)]
 )
 def test_the_response_to_a_wrong_method_lists_the_allowed_ones(name, allowed):
-    assert answer_of(name, EVENTS[name])["headers"].get("Allow") == allowed
+    assert answer_of(EVENTS[name])["headers"].get("Allow") == allowed
 
 
 @pytest.mark.parametrize("name", sorted(EVENTS.keys() - WITHOUT_TOKEN - UNKNOWN.keys()))
 def test_an_event_with_a_valid_token_gets_the_response_that_openapi_describes(name, token):
-    answer = answer_of(name, EVENTS[name].replace(PLACEHOLDER, token))
+    answer = answer_of(EVENTS[name].replace(PLACEHOLDER, token))
     body = body_of(name, answer)
     assert answer["statusCode"] == (501 if name in NOT_IMPLEMENTED else 200), body
     check_against_openapi(name, answer, body)
@@ -141,5 +141,5 @@ def test_an_event_with_a_valid_token_gets_the_response_that_openapi_describes(na
     ],
 )
 def test_the_response_lists_the_requested_files(name, files, token):
-    body = body_of(name, answer_of(name, EVENTS[name].replace(PLACEHOLDER, token)))
+    body = body_of(name, answer_of(EVENTS[name].replace(PLACEHOLDER, token)))
     assert len(body.splitlines()) == 2 + files

@@ -1,4 +1,4 @@
-"""`sluice explain` beside a running server: it counts exactly the files that a recipient is given."""
+"""`sluice explain` next to a running server: it counts exactly the files that a recipient gets."""
 
 import json
 import shlex
@@ -30,7 +30,7 @@ class Case(NamedTuple):
     json_hint: str | None
     limit: int | None
     expected: str
-    """A group that has files."""
+    """The group of the explanation that must contain files."""
 
 
 def less_than(column: str, value: int) -> str:
@@ -43,7 +43,7 @@ def less_than(column: str, value: int) -> str:
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """With the environment in which the command reaches its embedded AWS."""
+    """A server. Sets the environment in which the command reaches its embedded AWS."""
     folder = tmp_path_factory.mktemp("explained")
     events(folder / "events")
     many_files(folder / "many")
@@ -79,7 +79,7 @@ def explain(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[...,
 @pytest.fixture
 def query(server: Server) -> Callable[..., list[int]]:
     def call(table: str, **body: Any) -> list[int]:
-        """The sizes of the files that a recipient gets."""
+        """Returns the sizes of the files that a recipient gets."""
         path = f"/shares/own/schemas/t/tables/{table}/query"
         answer = server.call("POST", path, json=body, headers=HEADERS[DELTA])
         assert answer.status_code == 200, answer.text
@@ -100,11 +100,11 @@ def check(explain, query) -> Callable[[Case], None]:
         if case.limit is not None:
             options += ["--limit", str(case.limit)]
             body["limitHint"] = case.limit
-        told, given, everything = explain(case.table, *options), query(case.table, **body), query(case.table)
-        assert (told["listed"]["files"], told["listed"]["bytes"]) == (len(given), sum(given))
-        assert (told["total"]["files"], told["total"]["bytes"]) == (len(everything), sum(everything))
-        # An index may leave out a whole chunk, of which no file is then looked at.
-        assert told[case.expected]["files"] + told["leftOutUnread"]["files"] > 0
+        explained, listed, everything = explain(case.table, *options), query(case.table, **body), query(case.table)
+        assert (explained["listed"]["files"], explained["listed"]["bytes"]) == (len(listed), sum(listed))
+        assert (explained["total"]["files"], explained["total"]["bytes"]) == (len(everything), sum(everything))
+        # An index may skip a whole chunk without looking at its files.
+        assert explained[case.expected]["files"] + explained["leftOutUnread"]["files"] > 0
 
     return call
 
@@ -128,41 +128,40 @@ GOLDEN_CASES = [
 
 
 @pytest.mark.parametrize("case", OWN_CASES)
-def test_it_counts_the_files_that_a_recipient_is_given(check, case):
+def test_it_counts_the_files_that_a_recipient_gets(check, case):
     check(case)
 
 
 @pytest.mark.parametrize("case", GOLDEN_CASES)
 @pytest.mark.usefixtures("golden_tables")
-def test_it_counts_the_same_of_tables_with_deletion_vectors_mapped_columns_and_few_statistics(check, case):
+def test_it_counts_files_with_deletion_vectors_mapped_columns_and_few_statistics(check, case):
     check(case)
 
 
-def test_an_older_version_is_explained_as_it_is_given(explain, query):
+def test_it_counts_the_files_of_an_older_version(explain, query):
     assert explain("people")["total"]["files"] == 1
     assert explain("people", "--version", "1")["total"]["files"] == len(query("people", version=1)) == 2
 
 
 @pytest.fixture(scope="module")
 def indexes(server: Server) -> None:
-    """Of all tables; the server may have read their logs before."""
-    done = subprocess.run([sys.executable, "-m", "cli.main", "index", "--all", "--no-footers"], cwd=ROOT, check=False)
-    assert done.returncode == 0
+    """Builds the index of every table. The server may have read their logs before."""
+    subprocess.run([sys.executable, "-m", "cli.main", "index", "--all", "--no-footers"], cwd=ROOT, check=True)
 
 
 def unlimited(cases: list[Case]) -> list[Case]:
-    """Which files fill a limit depends on their order, and the server may go on with that of the log."""
+    """Removes limits: which files fill a limit depends on their order, which may be that of the log or of the index."""
     return [case._replace(limit=None) for case in cases]
 
 
 @pytest.mark.parametrize("case", unlimited(OWN_CASES))
-def test_with_an_index_a_recipient_is_given_the_files_that_it_counts(indexes, check, explain, case):
+def test_with_an_index_it_counts_the_files_that_a_recipient_gets(indexes, check, explain, case):
     assert explain(case.table)["index"] is not None
     check(case)
 
 
 @pytest.mark.parametrize("case", unlimited(GOLDEN_CASES))
 @pytest.mark.usefixtures("golden_tables")
-def test_with_an_index_the_same_is_so_of_unusual_tables(indexes, check, explain, case):
+def test_with_an_index_it_counts_the_files_of_unusual_tables(indexes, check, explain, case):
     assert explain(case.table)["index"] is not None
     check(case)

@@ -1,9 +1,8 @@
-"""`sluice index` beside a running `sluice serve`: a provider's two terminals."""
+"""`sluice index` next to a running `sluice serve`, as in two terminals of a provider."""
 
 import json
 import os
 import re
-import shlex
 import signal
 import subprocess
 import sys
@@ -18,11 +17,12 @@ from deltalake import write_deltalake
 
 from tests.golden.expectation import DELTA
 from tests.golden.served import HEADERS
+from tests.integration.conftest import admin_variables, client_arguments
 from tests.server import ROOT, Server, running_server
 from tests.tables import events, many_files
 
 SECONDS = 240
-SLUICE = ["-m", "cli.main"]
+SLUICE = [sys.executable, "-m", "cli.main"]
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -36,8 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Server]:
     events(folder / "events")
     many_files(folder / "many")
-    people = pa.table({"id": [1, 2, 3]})
-    write_deltalake(folder / "followed", people)
+    write_deltalake(folder / "followed", pa.table({"id": [1, 2, 3]}))
     names = ("events", "many", "followed")
     tables = [{"name": name, "location": str(folder / name), "historyShared": True} for name in names]
     shares = {"version": 1, "shares": [{"name": "own", "schemas": [{"name": "t", "tables": tables}]}]}
@@ -47,17 +46,15 @@ def server(folder: Path) -> Iterator[Server]:
 
 @pytest.fixture(scope="module")
 def environment(server: Server, folder: Path) -> dict[str, str]:
-    """In which a command reaches the server's embedded AWS."""
-    lines = (shlex.split(line) for line in (folder / "admin.env").read_text().splitlines())
-    exports = dict(line[1].split("=", 1) for line in lines if line[0] == "export")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    return kept | exports
+    """The environment in which a command reaches the server's embedded AWS."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return inherited | admin_variables(folder / "admin.env")
 
 
 @pytest.fixture(scope="module")
 def sluice(environment: dict[str, str]) -> Command:
-    def call(*arguments: str, by: list[str] = SLUICE) -> "subprocess.CompletedProcess[str]":
-        command = [sys.executable, *by, *arguments]
+    def call(*arguments: str) -> "subprocess.CompletedProcess[str]":
+        command = [*SLUICE, *arguments]
         return subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=SECONDS, check=False
         )
@@ -66,14 +63,8 @@ def sluice(environment: dict[str, str]) -> Command:
 
 
 @pytest.fixture(scope="module")
-def dynamodb(environment: dict[str, str]) -> Any:
-    return botocore.session.Session().create_client(
-        "dynamodb",
-        endpoint_url=environment["AWS_ENDPOINT_URL"],
-        region_name=environment["AWS_REGION"],
-        aws_access_key_id=environment["AWS_ACCESS_KEY_ID"],
-        aws_secret_access_key=environment["AWS_SECRET_ACCESS_KEY"],
-    )
+def dynamodb(server: Server, folder: Path) -> Any:
+    return botocore.session.Session().create_client("dynamodb", **client_arguments(folder / "admin.env"))
 
 
 def keys(dynamodb: Any) -> list[dict[str, dict[str, str]]]:
@@ -82,7 +73,7 @@ def keys(dynamodb: Any) -> list[dict[str, dict[str, str]]]:
 
 
 def paths(server: Server, table: str, **body: Any) -> list[str]:
-    """The files that a recipient gets, without their signatures."""
+    """Returns the URLs that a recipient gets, without their signatures."""
     answer = server.call("POST", f"/shares/own/schemas/t/tables/{table}/query", json=body, headers=HEADERS[DELTA])
     assert answer.status_code == 200, answer.text
     lines = map(json.loads, answer.text.splitlines())
@@ -90,10 +81,10 @@ def paths(server: Server, table: str, **body: Any) -> list[str]:
     return sorted(add["path"].partition("?")[0] for add in adds)
 
 
-def test_a_running_server_reads_an_index_that_was_built_beside_it(server, sluice, dynamodb):
+def test_a_running_server_reads_an_index_that_another_process_builds(server, sluice, dynamodb):
     built = sluice("index", "own.t.events", "--json")
     assert built.returncode == 0, built.stderr
-    assert [(told["outcome"], told["files"]) for told in json.loads(built.stdout)] == [("built", 10)]
+    assert [(report["outcome"], report["files"]) for report in json.loads(built.stdout)] == [("built", 10)]
 
     hint = "day >= '2024-01-04' AND value > 30"
     explained = json.loads(sluice("explain", "own.t.events", "--where", hint, "--output", "json").stdout)
@@ -109,16 +100,16 @@ def test_a_running_server_reads_an_index_that_was_built_beside_it(server, sluice
     assert "The index of a table cannot be used; reading its log instead: an item is missing" in server.log.read_text()
 
 
-def test_status_follows_the_log_and_a_later_build_catches_up(server, sluice, folder):
+def test_the_status_shows_the_lag_and_another_build_catches_up(server, sluice, folder):
     def status() -> dict[str, Any]:
-        (told,) = json.loads(sluice("index", "status", "own.t.followed", "--json").stdout)
-        return told
+        (report,) = json.loads(sluice("index", "status", "own.t.followed", "--json").stdout)
+        return report
 
     assert (status()["index"], status()["logVersion"]) == (None, 0)
     assert sluice("index", "own.t.followed").returncode == 0
     assert status()["lag"] == 0
     write_deltalake(folder / "followed", pa.table({"id": [4]}), mode="append")
-    while status()["logVersion"] == 0:  # until the server has copied the commit
+    while status()["logVersion"] == 0:  # wait until the server has copied the commit
         assert server.process.poll() is None
     assert status()["lag"] == 1
 
@@ -130,16 +121,16 @@ def test_status_follows_the_log_and_a_later_build_catches_up(server, sluice, fol
 @pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
 def test_a_build_that_is_stopped_says_so_and_leaves_no_index(sluice, environment, dynamodb, stop):
     before = keys(dynamodb)
-    command = [sys.executable, *SLUICE, "index", "own.t.many", "--write-rate", "1"]
+    command = [*SLUICE, "index", "own.t.many", "--write-rate", "1"]
     with subprocess.Popen(
         command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        while keys(dynamodb) == before:  # until it has begun to write, which will take it a minute
+        while keys(dynamodb) == before:  # wait for the first write; at this rate the build takes a minute
             assert process.poll() is None
         process.send_signal(stop)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=SECONDS)
 
     assert (process.returncode, out) == (130, "")
-    assert re.fullmatch(r"Stopped\. Readers keep the index that they have; .*\n", err)
-    (told,) = json.loads(sluice("index", "status", "own.t.many", "--json").stdout)
-    assert told["index"] is None
+    assert re.fullmatch(r"Stopped\. Queries keep using the existing index\. .*\n", err)
+    (report,) = json.loads(sluice("index", "status", "own.t.many", "--json").stdout)
+    assert report["index"] is None

@@ -1,4 +1,4 @@
-"""A recipient with the published Python client reads what the provider shared, row for row."""
+"""The published Python client lists and reads what the provider shares."""
 
 import json
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def rows(frame: pd.DataFrame) -> list[dict[str, object]]:
-    """In an order of their own, with nulls as None."""
+    """Returns the rows, sorted, with nulls as None."""
     cleaned = frame.astype(object).where(frame.notna(), None)
     return sorted(cleaned.to_dict("records"), key=str)
 
@@ -34,24 +34,24 @@ def test_the_client_lists_what_is_shared_in_the_providers_spelling(served: Serve
     assert sharing.list_all_tables() == tables
 
 
-def test_a_table_is_read_whole(served: Served) -> None:
+def test_all_rows_of_a_table_are_read(served: Served) -> None:
     frame = delta_sharing.load_as_pandas(served.server.table_url("Sales.Core.People"))
     assert rows(frame) == rows(served.people.to_pandas())
 
 
-def test_partition_values_with_awkward_characters_come_through(served: Served) -> None:
+def test_partition_values_with_special_characters_are_read(served: Served) -> None:
     frame = delta_sharing.load_as_pandas(served.server.table_url("sales.CORE.Events"))
     expected = served.events.to_pandas()
     assert rows(frame[expected.columns]) == rows(expected)
 
 
-def test_a_limit_gives_exactly_that_many_rows(served: Served) -> None:
+def test_a_limit_returns_exactly_that_many_rows(served: Served) -> None:
     url = served.server.table_url("Sales.Core.events")
     assert len(delta_sharing.load_as_pandas(url, limit=6)) == 6
     assert len(delta_sharing.load_as_pandas(url, limit=0)) == 0
 
 
-def test_a_predicate_on_a_partition_keeps_its_rows_and_drops_other_files(served: Served) -> None:
+def test_a_predicate_on_a_partition_returns_only_the_rows_of_its_files(served: Served) -> None:
     predicate = {
         "op": "equal",
         "children": [
@@ -66,17 +66,17 @@ def test_a_predicate_on_a_partition_keeps_its_rows_and_drops_other_files(served:
 
 
 @pytest.mark.parametrize(("version", "count"), [(0, 3), (1, 5), (2, 2)])
-def test_older_versions_are_read_where_history_is_shared(served: Served, version: int, count: int) -> None:
+def test_older_versions_are_read_if_history_is_shared(served: Served, version: int, count: int) -> None:
     frame = delta_sharing.load_as_pandas(served.server.table_url("Sales.Core.People"), version=version)
     assert len(frame) == count
 
 
-def test_names_with_text_that_splits_lines_elsewhere_are_one_line_here(served: Served) -> None:
+def test_values_with_unicode_line_separators_do_not_split_lines(served: Served) -> None:
     frame = delta_sharing.load_as_pandas(served.server.table_url("Sales.Core.People"), version=1)
     assert {"line\u2028separator", "😀", "Zoë"} <= set(frame["name"])
 
 
-def test_version_and_metadata_are_what_the_log_says(served: Served) -> None:
+def test_version_and_metadata_match_the_log(served: Served) -> None:
     url = served.server.table_url("Sales.Core.People")
     assert delta_sharing.get_table_version(url) == 2
     metadata = delta_sharing.get_table_metadata(url)
@@ -84,7 +84,7 @@ def test_version_and_metadata_are_what_the_log_says(served: Served) -> None:
     assert [field["name"] for field in json.loads(metadata.schema_string)["fields"]] == ["id", "name"]
 
 
-def test_the_clients_error_shows_the_servers_own_words(served: Served) -> None:
+def test_the_error_of_the_client_contains_the_message_of_the_server(served: Served) -> None:
     with pytest.raises(requests.HTTPError) as caught:
         delta_sharing.load_as_pandas(served.server.table_url("Sales.Core.absent"))
     assert "does not exist, please" in str(caught.value)

@@ -1,4 +1,4 @@
-"""The real `sluice serve`, as a process: what it writes and prints, what it follows, and what it leaves behind."""
+"""`sluice serve` in its own process: its output, the tables that it follows, how it ends, and its errors."""
 
 import contextlib
 import http.client
@@ -21,9 +21,10 @@ from deltalake import write_deltalake
 
 from cli.embedded.environment import OVERRIDE
 from cli.embedded.setup import catalog_admin, owner_environment
+from tests.integration.conftest import admin_variables
+from tests.server import ROOT, START_SECONDS
 
-PROJECT = Path(__file__).parents[2]
-SECONDS = 120
+SECONDS = START_SECONDS
 SHARES = """
 version: 1
 port: 0
@@ -43,7 +44,7 @@ def command(*arguments: str | Path) -> list[str]:
 
 def environment(**changes: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "SLUICE_"))}
-    return {**inherited, "PYTHONPATH": str(PROJECT), **changes}
+    return {**inherited, "PYTHONPATH": str(ROOT), **changes}
 
 
 @dataclass
@@ -71,9 +72,7 @@ class Serving:
         return self.get("/shares/sales/schemas/public/tables/numbers/version").headers["Delta-Table-Version"]
 
     def emulator(self) -> tuple[str, int]:
-        lines = (self.folder / "admin.env").read_text().splitlines()
-        exports = dict(line[7:].split("=", 1) for line in lines if line.startswith("export "))
-        endpoint = urlsplit(exports["AWS_ENDPOINT_URL"])
+        endpoint = urlsplit(admin_variables(self.folder / "admin.env")["AWS_ENDPOINT_URL"])
         return endpoint.hostname, endpoint.port
 
     def end(self, *signals: signal.Signals) -> int:
@@ -123,7 +122,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refuses(address: tuple[str, int]) -> bool:
+def refuses_connections(address: tuple[str, int]) -> bool:
     with contextlib.suppress(ConnectionRefusedError):
         socket.create_connection(address, timeout=60).close()
         return False
@@ -146,40 +145,40 @@ def test_it_serves_a_local_table_and_follows_its_commits(folder):
         [signal.SIGINT],
         [signal.SIGINT, signal.SIGINT, signal.SIGTERM],
     ],
-    ids=["SIGTERM", "Ctrl-C", "impatience"],
+    ids=["SIGTERM", "Ctrl-C", "repeated"],
 )
-def test_a_signal_ends_everything_it_started(tmp_path, signals):
+def test_a_signal_ends_the_server_and_the_emulator(tmp_path, signals):
     with serving(tmp_path, "--port", "0", "--admin-env-out", "admin.env") as running:
         endpoint = urlsplit(running.profile["endpoint"])
         emulator = running.emulator()
-        assert not refuses(emulator)
+        assert not refuses_connections(emulator)
         assert running.end(*signals) == 0
-        assert refuses(emulator)
-        assert refuses((endpoint.hostname, endpoint.port))
+        assert refuses_connections(emulator)
+        assert refuses_connections((endpoint.hostname, endpoint.port))
         assert running.process.stderr.read() == ""
 
 
-def test_a_signal_while_the_emulator_starts_ends_that_too(tmp_path):
-    """The emulator here is a script that stops the command which started it, and never gets ready."""
-    pretender = tmp_path / "python"
-    pretender.write_text('#!/bin/sh\necho $$ > "$PIDFILE"\nkill -TERM $PPID\nexec sleep 600\n')
-    pretender.chmod(0o755)
-    done = subprocess.run(
+def test_a_signal_while_the_emulator_starts_also_ends_the_emulator(tmp_path):
+    """The emulator is a script that signals the command that started it and never becomes ready."""
+    script = tmp_path / "python"
+    script.write_text('#!/bin/sh\necho $$ > "$PIDFILE"\nkill -TERM $PPID\nexec sleep 600\n')
+    script.chmod(0o755)
+    result = subprocess.run(
         command("--port", "0"),
         cwd=tmp_path,
-        env=environment(PIDFILE=str(tmp_path / "pid"), **{OVERRIDE: str(pretender)}),
+        env=environment(PIDFILE=str(tmp_path / "pid"), **{OVERRIDE: str(script)}),
         capture_output=True,
         text=True,
         timeout=SECONDS,
         check=False,
     )
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "pid").read_text()), 0)
 
 
-def test_kept_state_is_there_at_the_next_run_and_the_old_token_is_not(folder):
-    with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
+def test_kept_state_survives_a_restart_but_the_old_token_does_not(folder):
+    with serving(folder, "--shares", "shares.yaml", "--data", "kept"):
         old_profile = (folder / "sluice.share").read_text()
     with serving(folder, "--port", "0", "--data", "kept") as running:
         assert running.get("/shares/sales").status == 200
@@ -188,7 +187,7 @@ def test_kept_state_is_there_at_the_next_run_and_the_old_token_is_not(folder):
         assert running.get("/shares/sales").status == 401
 
 
-def test_kept_state_holds_secrets_and_is_for_its_owner_alone(folder):
+def test_kept_state_is_accessible_only_to_its_owner(folder):
     with serving(folder, "--shares", "shares.yaml", "--data", "kept"):
         pass
     kept = [folder / "kept", *(folder / "kept" / "state").rglob("*")]
@@ -199,12 +198,12 @@ def test_kept_state_holds_secrets_and_is_for_its_owner_alone(folder):
 def test_kept_state_is_used_by_one_server_at_a_time(folder):
     with serving(folder, "--port", "0", "--data", "kept"):
         (folder / "second").mkdir()
-        said = fails(folder / "second", "--port", "0", "--data", "../kept")
-        assert said == "Error: ../kept is in use by another embedded AWS. Choose another folder for it."
+        message = error_of(folder / "second", "--port", "0", "--data", "../kept")
+        assert message == "Error: ../kept is in use by another embedded AWS. Choose another folder."
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the emulator's process through /proc")
-def test_after_a_crash_of_the_embedded_aws_the_command_ends_and_can_be_started_again(folder):
+def test_a_crash_of_the_embedded_aws_ends_the_command_and_a_restart_recovers(folder):
     with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
         children = Path(f"/proc/{running.process.pid}/task/{running.process.pid}/children").read_text()
         os.kill(int(children.split()[0]), signal.SIGKILL)
@@ -220,7 +219,7 @@ def test_the_endpoint_path_of_the_reference_servers_file_is_used(folder):
         assert running.get("/shares").status == 200
 
 
-def test_an_account_in_the_environment_is_served_with_its_catalog_and_the_token_goes_with_the_server(aws, tmp_path):
+def test_the_catalog_of_an_account_is_served_and_the_token_is_revoked_at_the_end(aws, tmp_path):
     admin = catalog_admin(aws)
     admin.create_catalog()
     admin.put_share("in-the-account")
@@ -247,9 +246,9 @@ def taken_port() -> Iterator[int]:
         yield other.getsockname()[1]
 
 
-def fails(folder: Path, *arguments: str | Path, **changes: str) -> str:
-    """What a command says that ends with exit code 1, as one line."""
-    done = subprocess.run(
+def error_of(folder: Path, *arguments: str | Path, **changes: str) -> str:
+    """Runs a command that must end with exit code 1. Returns its error message."""
+    result = subprocess.run(
         command(*arguments),
         cwd=folder,
         env=environment(**changes),
@@ -258,34 +257,34 @@ def fails(folder: Path, *arguments: str | Path, **changes: str) -> str:
         timeout=SECONDS,
         check=False,
     )
-    assert done.returncode == 1, done.stderr
-    assert done.stdout == ""
+    assert result.returncode == 1, result.stderr
+    assert result.stdout == ""
     assert not (folder / "sluice.share").exists()
-    return done.stderr.strip()
+    return result.stderr.strip()
 
 
-def test_a_taken_port_is_one_sentence(tmp_path, taken_port):
-    said = fails(tmp_path, "--port", str(taken_port), **{OVERRIDE: "/must/not/be/started"})
-    assert said == f"Error: Port {taken_port} on 127.0.0.1 is already in use. Choose another with --port."
+def test_a_taken_port_is_a_one_line_error(tmp_path, taken_port):
+    message = error_of(tmp_path, "--port", str(taken_port), **{OVERRIDE: "/must/not/be/started"})
+    assert message == f"Error: Port {taken_port} on 127.0.0.1 is already in use. Choose another with --port."
 
 
-def test_an_emulator_that_does_not_start_is_one_sentence(tmp_path):
+def test_an_emulator_that_does_not_start_is_a_one_line_error(tmp_path):
     broken = tmp_path / "python"
     broken.write_text("#!/bin/sh\necho no module named ministack\nexit 1\n")
     broken.chmod(0o755)
-    said = fails(tmp_path, "--port", "0", **{OVERRIDE: str(broken)})
-    assert said == "Error: The embedded AWS did not start: no module named ministack"
+    message = error_of(tmp_path, "--port", "0", **{OVERRIDE: str(broken)})
+    assert message == "Error: The embedded AWS did not start: no module named ministack"
 
 
-def test_an_emulator_that_is_not_there_is_one_sentence(tmp_path):
-    said = fails(tmp_path, "--port", "0", **{OVERRIDE: str(tmp_path / "missing")})
-    assert said.startswith("Error: The embedded AWS did not start: ")
-    assert "\n" not in said
+def test_a_missing_emulator_is_a_one_line_error(tmp_path):
+    message = error_of(tmp_path, "--port", "0", **{OVERRIDE: str(tmp_path / "missing")})
+    assert message.startswith("Error: The embedded AWS did not start: ")
+    assert "\n" not in message
 
 
-def test_no_credentials_are_one_sentence(tmp_path):
+def test_missing_credentials_are_a_one_line_error(tmp_path):
     nowhere = str(tmp_path / "none")
-    said = fails(
+    message = error_of(
         tmp_path,
         "--aws",
         "env",
@@ -297,27 +296,27 @@ def test_no_credentials_are_one_sentence(tmp_path):
         AWS_EC2_METADATA_DISABLED="true",
         SLUICE_STORAGE_ROLE_ARN="arn:aws:iam::000000000000:role/storage",
     )
-    assert said.startswith("Error: There are no AWS credentials")
-    assert "\n" not in said
+    assert message.startswith("Error: No AWS credentials found")
+    assert "\n" not in message
 
 
 def test_a_local_directory_is_refused_for_an_account(folder):
-    said = fails(folder, "--aws", "env", "--shares", "shares.yaml")
-    assert "shares.yaml:10: shares[0].schemas[0].tables[0].location: 'numbers' is not an S3 location" in said
+    message = error_of(folder, "--aws", "env", "--shares", "shares.yaml")
+    assert "shares.yaml:10: shares[0].schemas[0].tables[0].location: 'numbers' is not an S3 location" in message
 
 
 def test_a_bucket_that_the_embedded_aws_does_not_have_is_refused(folder):
     (folder / "shares.yaml").write_text(SHARES.replace("location: numbers", "location: s3://mine/numbers"))
-    said = fails(folder, "--shares", "shares.yaml")
-    assert "s3://mine/numbers is not in the embedded AWS" in said
+    message = error_of(folder, "--shares", "shares.yaml")
+    assert "s3://mine/numbers is not in the embedded AWS" in message
 
 
-def test_state_that_cannot_be_kept_is_one_sentence(tmp_path):
+def test_state_that_cannot_be_kept_is_a_one_line_error(tmp_path):
     (tmp_path / "file").touch()
-    said = fails(tmp_path, "--port", "0", "--data", "file")
-    assert said == "Error: The embedded AWS cannot keep its state in file: File exists."
+    message = error_of(tmp_path, "--port", "0", "--data", "file")
+    assert message == "Error: The embedded AWS cannot keep its state in file: File exists."
 
 
-def test_a_profile_that_cannot_be_written_is_one_sentence_and_nothing_is_left(tmp_path):
-    said = fails(tmp_path, "--port", "0", "--profile-out", tmp_path / "missing" / "sluice.share")
-    assert said == f"Error: {tmp_path}/missing/sluice.share cannot be written: No such file or directory."
+def test_a_profile_that_cannot_be_written_is_a_one_line_error(tmp_path):
+    message = error_of(tmp_path, "--port", "0", "--profile-out", tmp_path / "missing" / "sluice.share")
+    assert message == f"Error: {tmp_path}/missing/sluice.share cannot be written: No such file or directory."

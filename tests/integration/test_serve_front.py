@@ -1,4 +1,4 @@
-"""The HTTP front on a real socket, with small fakes for functions: only the front is on trial here."""
+"""The HTTP front of `sluice serve` on a real socket, with fake functions."""
 
 import base64
 import contextlib
@@ -93,7 +93,7 @@ def call(connection: http.client.HTTPConnection) -> Callable[..., tuple[http.cli
     return send
 
 
-def test_names_reach_the_function_encoded_as_they_stood_in_the_url(call):
+def test_names_reach_the_function_encoded_as_in_the_url(call):
     response, body = call("GET", "/api/echo/a%2Fb%20c%C3%A9%00..?q=%C3%A9&q=2")
     assert response.status == 200
     assert json.loads(body)["parameters"] == {"name": "a%2Fb%20c%C3%A9%00.."}
@@ -103,7 +103,7 @@ def test_names_reach_the_function_encoded_as_they_stood_in_the_url(call):
     assert response.headers["X-Amzn-RequestId"]
 
 
-def test_head_has_the_headers_of_an_answer_and_no_body(call):
+def test_the_answer_to_head_has_headers_and_no_body(call):
     response, body = call("HEAD", "/api/echo/x")
     assert (response.status, body) == (200, b"")
     assert response.headers["X-Seen"] == "yes"
@@ -120,9 +120,9 @@ def test_one_connection_carries_many_requests(connection, call):
 
 
 def test_an_answer_does_not_wait_for_the_clients_acknowledgement(call):
-    """With Nagle's algorithm, each answer after the first few would be held back for at least 40 ms.
+    """Nagle's algorithm would delay every answer after the first few by at least 40 ms.
 
-    The fastest answer counts: a busy machine delays some, but not all.
+    Only the fastest answer counts: a busy machine delays some answers, but not all.
     """
     seconds = []
     for _ in range(100):
@@ -132,13 +132,13 @@ def test_an_answer_does_not_wait_for_the_clients_acknowledgement(call):
     assert min(seconds[50:]) < 0.04
 
 
-def test_gzip_passes_through_untouched(call):
+def test_a_gzipped_body_is_passed_through_unchanged(call):
     response, body = call("GET", "/api/gzip", headers={"Accept-Encoding": "gzip"})
     assert response.headers["Content-Encoding"] == "gzip"
     assert gzip.decompress(body) == b"line\n" * 1000
 
 
-def test_requests_run_side_by_side(port):
+def test_requests_run_concurrently(port):
     def ask(_):
         with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
             connection.request("GET", "/api/meet")
@@ -149,20 +149,20 @@ def test_requests_run_side_by_side(port):
 
 
 @pytest.mark.parametrize("path", ["/", "/api", "/api/echo/", "/api/echo/a/b", "//", "/%61pi/gzip"])
-def test_what_no_route_takes_is_a_404_in_the_protocols_form(call, path):
+def test_a_path_without_a_route_is_a_404_in_the_protocols_form(call, path):
     response, body = call("GET", path)
     assert response.status == 404
     assert response.headers["Content-Type"] == "application/json; charset=utf-8"
     assert json.loads(body) == {"errorCode": "RESOURCE_DOES_NOT_EXIST", "message": "There is no such route."}
 
 
-def test_a_404_has_no_body_for_head(call):
+def test_a_404_to_head_has_no_body(call):
     response, body = call("HEAD", "/api/unknown")
     assert (response.status, body) == (404, b"")
 
 
 @pytest.mark.parametrize("path", ["/api/fail", "/api/nonsense"])
-def test_a_function_that_fails_is_a_502_that_gives_nothing_away(call, path, caplog):
+def test_a_function_that_fails_is_a_502_that_reveals_nothing(call, path, caplog):
     response, body = call("GET", path)
     assert response.status == 502
     assert json.loads(body)["errorCode"] == "INTERNAL_ERROR"
@@ -171,7 +171,7 @@ def test_a_function_that_fails_is_a_502_that_gives_nothing_away(call, path, capl
     assert response.headers["X-Amzn-RequestId"] in caplog.text
 
 
-def test_a_body_up_to_api_gateways_limit_arrives_whole(call):
+def test_a_body_at_the_limit_of_api_gateway_arrives_complete(call):
     response, body = call("POST", "/api/echo/x", b"x" * MAX_BODY_BYTES)
     assert (response.status, json.loads(body)["size"]) == (200, MAX_BODY_BYTES)
 
@@ -196,21 +196,21 @@ def test_a_larger_body_is_a_413_and_the_connection_stays_usable(call, body):
         b"GET /api/echo/x HTTP/1.1\r\nHost: h\r\nContent-Length: many\r\n\r\n",
         b"nonsense\r\n\r\n",
     ],
-    ids=["raw bytes in the path", "no length", "no HTTP"],
+    ids=["raw bytes in the path", "invalid length", "not HTTP"],
 )
-def test_what_is_no_http_is_a_400(port, request_bytes):
+def test_a_request_that_is_not_http_is_a_400(port, request_bytes):
     with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(request_bytes)
         assert raw.recv(100).startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_client_that_leaves_in_the_middle_disturbs_nobody(port, call):
+def test_a_client_that_disconnects_during_a_request_does_not_affect_others(port, call):
     with socket.create_connection(("127.0.0.1", port), timeout=60) as raw:
         raw.sendall(b"POST /api/echo/x HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nhalf")
     assert call("GET", "/api/echo/x")[0].status == 200
 
 
-def test_a_port_that_is_taken_is_one_clear_sentence():
+def test_a_taken_port_is_an_error_that_names_the_option():
     with bind("127.0.0.1", 0) as first:
         port = first.getsockname()[1]
         with pytest.raises(CommandError) as raised:
@@ -219,12 +219,12 @@ def test_a_port_that_is_taken_is_one_clear_sentence():
 
 
 @pytest.mark.parametrize(("host", "port"), [("host.invalid", 0), ("127.0.0.1", 99999), ("192.0.2.1", 0)])
-def test_an_address_that_cannot_be_had_is_one_clear_sentence(host, port):
+def test_an_unavailable_address_is_an_error_that_names_it(host, port):
     with pytest.raises(CommandError, match=f"cannot listen on {host}, port {port}"):
         bind(host, port)
 
 
-def test_after_the_end_nothing_listens():
+def test_nothing_listens_after_the_server_ended():
     bound = bind("127.0.0.1", 0)
     address = bound.getsockname()
     with ThreadPoolExecutor(1) as threads, serving(Front(Routes([]), {}, threads), bound):

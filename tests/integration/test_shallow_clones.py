@@ -1,4 +1,4 @@
-"""A shallow clone in S3, whose files are another table's: read by the published client where the provider says so."""
+"""The published client reads a shallow clone in S3 if the location of its files is registered."""
 
 import io
 import json
@@ -14,7 +14,7 @@ import requests
 from cli.embedded.setup import DATA_BUCKET
 from tests.integration.conftest import Served
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the client's own
+pytestmark = pytest.mark.filterwarnings("ignore")  # raised by the client
 
 BASE, CLONE = "clones/base", "clones/clone"
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
@@ -22,14 +22,14 @@ SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable"
 
 @pytest.fixture(scope="module")
 def profile(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a recipient with two tables on one clone: of `clone` it is known where its files lie, of `lost_clone` not."""
+    """The profile of a recipient with two tables for one clone: only `clone` has an auxiliary location."""
     s3 = boto3.client("s3", **served.client_arguments)
-    files = []
+    sizes = []
     for key, numbers in ((f"{BASE}/old file", [1, 2]), (f"{CLONE}/new", [3])):
         content = io.BytesIO()
         pq.write_table(pa.table({"id": pa.array(numbers, pa.int64())}), content)
         s3.put_object(Bucket=DATA_BUCKET, Key=key, Body=content.getvalue())
-        files.append(len(content.getvalue()))
+        sizes.append(len(content.getvalue()))
     metadata = {
         "id": "11111111-2222-3333-4444-555555555555",
         "format": {"provider": "parquet", "options": {}},
@@ -41,8 +41,8 @@ def profile(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
     actions = [
         {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
         {"metaData": metadata},
-        {"add": {"path": f"s3a://{DATA_BUCKET}/{BASE}/old%20file", "size": files[0], **common}},
-        {"add": {"path": "new", "size": files[1], **common}},
+        {"add": {"path": f"s3a://{DATA_BUCKET}/{BASE}/old%20file", "size": sizes[0], **common}},
+        {"add": {"path": "new", "size": sizes[1], **common}},
     ]
     log = "\n".join(map(json.dumps, actions)).encode()
     s3.put_object(Bucket=DATA_BUCKET, Key=f"{CLONE}/_delta_log/{0:020d}.json", Body=log)
@@ -62,12 +62,12 @@ def profile(served: Served, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("delta", [None, True, False])
-def test_its_files_are_read_from_where_they_lie(profile: Path, delta: bool | None) -> None:
+def test_files_in_an_auxiliary_location_are_read(profile: Path, delta: bool | None) -> None:
     frame = delta_sharing.load_as_pandas(f"{profile}#clones.s.clone", use_delta_format=delta)
     assert sorted(frame["id"]) == [1, 2, 3]
 
 
-def test_where_the_provider_has_not_said_so_they_are_not(profile: Path) -> None:
+def test_a_clone_without_an_auxiliary_location_is_refused(profile: Path) -> None:
     with pytest.raises(requests.HTTPError) as caught:
         delta_sharing.load_as_pandas(f"{profile}#clones.s.lost_clone")
     assert caught.value.response.status_code == 400

@@ -1,4 +1,4 @@
-"""The Spark that `make` sets up runs, with a Java of its own finding and Python workers of this environment."""
+"""Spark starts as `make` sets it up: it finds Java, and its Python workers run in this environment."""
 
 import sys
 
@@ -8,7 +8,7 @@ from pipeline.spark.session import local_session
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
-def test_a_local_session_runs_python_code_of_this_environment() -> None:
+def test_a_local_session_runs_its_python_workers_in_this_environment() -> None:
     spark = local_session("sluice-test")
     try:
         interpreters = spark.sparkContext.parallelize(range(4), 2).map(lambda _: sys.executable).distinct().collect()

@@ -38,7 +38,9 @@ def assume(aws: EmbeddedAws) -> Assume:
             Capabilities=["CAPABILITY_IAM"],
             Parameters=[{"ParameterKey": key, "ParameterValue": value} for key, value in values.items()],
         )
-        cloudformation.get_waiter("stack_create_complete").wait(StackName=name, WaiterConfig={"Delay": 1})
+        cloudformation.get_waiter("stack_create_complete").wait(
+            StackName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 240}
+        )
         (stack,) = cloudformation.describe_stacks(StackName=name)["Stacks"]
         return {output["OutputKey"]: output["OutputValue"] for output in stack["Outputs"]}["StorageRoleArn"]
 

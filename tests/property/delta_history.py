@@ -1,7 +1,7 @@
-"""Random histories of a Delta table, played into a log, with a plain model of what every version should be.
+"""Random histories of a Delta table, written to a log, with a simple model of every version.
 
-A history is a list of steps. A step commits changes to files, and leaves the log in another shape: with a checkpoint of
-some kind, compacted, cleaned up, or with a hint that is wrong. The model knows nothing of such shapes.
+A history is a list of steps. A step commits changes to files, and may change the shape of the log: write a checkpoint,
+compact commits, clean up, or write a wrong hint. The model ignores these shapes.
 """
 
 import json
@@ -50,7 +50,7 @@ SHAPES = [*CHECKPOINTS, "by deltalake", "compacted", "cleaned up", "no hint", "g
 
 @dataclass(frozen=True)
 class Change:
-    """What a commit does to a path: add it (anew, if it is live), or remove it (whether it is live or not)."""
+    """A change to one path: adds it, replacing a live file, or removes it, whether it is live or not."""
 
     added: Action | None
     add_first: bool
@@ -62,12 +62,12 @@ class Step:
     operation: str
     table_name: str | None
     feed: bool
-    """Whether changes are recorded, if the commit has metadata: if it has a name for the table."""
+    """Whether the change feed is on. Applies only if the commit has metadata, that is, a table name."""
     other_protocol: bool
     looked_at: bool
     shapes: list[str]
     reach: int
-    """Over how many commits a compaction spans."""
+    """How many versions a compaction goes back."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class State:
     feed: bool = True
     protocol: Action = field(default_factory=lambda: MODERN_PROTOCOL)
     files: dict[str, Action] = field(default_factory=dict)
-    """By path: no valid history has a path twice."""
+    """By path, because a valid history has no path twice."""
 
 
 def metadata_of(state: State) -> Action:
@@ -85,7 +85,7 @@ def metadata_of(state: State) -> Action:
 
 
 def stats_text(rows: int, text: str) -> str:
-    """In the form that columns are turned into: an answer must not depend on where the statistics come from."""
+    """Formatted like converted columns, because an answer must not depend on where statistics come from."""
     stats = {"numRecords": rows, "minValues": {"id": rows, "s": text}}
     return json.dumps(stats, separators=(",", ":"), ensure_ascii=False)
 
@@ -131,7 +131,7 @@ STEPS = step_strategy()
 
 
 class History:
-    """A table in memory, and what each of its versions should be."""
+    """A table in memory, with the expected state of each version."""
 
     def __init__(self, table: TableInMemory) -> None:
         self.table = table
@@ -165,7 +165,7 @@ class History:
         self.commits.append(actions)
 
     def shape(self, how: str, reach: int, *, behind: int = 0) -> None:
-        """`behind`: how many versions ago the one was that gets a checkpoint."""
+        """Changes the shape of the log. A checkpoint is of the latest version, or of one that is `behind` it."""
         version = self.latest.version
         match how:
             case "by deltalake":
@@ -208,7 +208,7 @@ class History:
         }
 
     def _reconciled(self, first: int) -> list[Action]:
-        """What the commits since `first` say of each file, in one list."""
+        """The newest action of each file in the commits since `first`."""
         newest: dict[object, Action] = {}
         for actions in self.commits[first:]:
             for action in actions:
@@ -219,26 +219,28 @@ class History:
         return [action for action in newest.values() if "cdc" not in action and "commitInfo" not in action]
 
     def _clean_up(self) -> None:
-        """As Delta does: what lies before the last checkpoint goes, with all that begins before it."""
+        """Like Delta, deletes all log files whose version is before the last checkpoint."""
         folder = self.table.location.key("_delta_log/")
-        of_log = {key: key.removeprefix(folder) for key in self.table.s3.objects}
-        whole = [int(file[:20]) for file in of_log.values() if ".checkpoint" in file and ".0000000001." not in file]
-        if whole:
-            self.earliest = max(whole)
-            for key, file in of_log.items():
+        names = {key: key.removeprefix(folder) for key in self.table.s3.objects}
+        checkpoints = [
+            int(file[:20]) for file in names.values() if ".checkpoint" in file and ".0000000001." not in file
+        ]
+        if checkpoints:
+            self.earliest = max(checkpoints)
+            for key, file in names.items():
                 if file[:20].isdigit() and int(file[:20]) < self.earliest:
                     del self.table.s3.objects[key]
 
     def _checkpoint_by_deltalake(self) -> None:
-        """It makes none where one is already."""
+        """deltalake does not replace an existing checkpoint."""
         with tempfile.TemporaryDirectory() as folder:
-            self.as_deltalake_reads_it(Path(folder)).create_checkpoint()
-            made = name(self.latest.version, "checkpoint.parquet")
-            if (Path(folder) / made).exists():
-                self.table.put(made, (Path(folder) / made).read_bytes())
+            self.read_by_deltalake(Path(folder)).create_checkpoint()
+            relative = name(self.latest.version, "checkpoint.parquet")
+            if (Path(folder) / relative).exists():
+                self.table.put(relative, (Path(folder) / relative).read_bytes())
 
-    def as_deltalake_reads_it(self, folder: Path) -> DeltaTable:
-        """Without the hint: `deltalake` trusts one that names a checkpoint that is not there."""
+    def read_by_deltalake(self, folder: Path) -> DeltaTable:
+        """Leaves out the hint, because `deltalake` trusts a hint to a missing checkpoint."""
         root = self.table.location.key("")
         for key, (body, _) in self.table.s3.objects.items():
             relative = key.removeprefix(root)
@@ -257,7 +259,7 @@ def _apply(path: str, change: Change, files: dict[str, Action], *, moves: bool) 
         return [removed]
     files[path] = {"add": change.added["add"] | {"path": path, "dataChange": not moves}}
     if live is None or files[path]["add"].get("deletionVector") == old:
-        return [files[path]]  # to add what is live replaces it
+        return [files[path]]  # adding a live file replaces it
     return [files[path], removed] if change.add_first else [removed, files[path]]
 
 
@@ -285,7 +287,7 @@ def _expected_file(action: Action) -> FileAction:
 
 
 def _as_in_a_checkpoint(add: Add) -> Add:
-    """A checkpoint may say of every file that nothing was changed by it."""
+    """A checkpoint may have `dataChange: false` for every file."""
     return add._replace(data_change=False)
 
 

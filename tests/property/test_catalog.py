@@ -20,11 +20,13 @@ TABLES = ["t", "T" * 150]
 RECIPIENTS = ["ann", "Bob@x.org"]
 
 
-def spelled(names: list[str]) -> st.SearchStrategy[str]:
-    return st.builds(lambda name, spell: spell(name), st.sampled_from(names), st.sampled_from([str.upper, str.lower]))
+def in_any_case(names: list[str]) -> st.SearchStrategy[str]:
+    return st.builds(
+        lambda name, convert: convert(name), st.sampled_from(names), st.sampled_from([str.upper, str.lower])
+    )
 
 
-shares, schemas, tables, recipients = map(spelled, (SHARES, SCHEMAS, TABLES, RECIPIENTS))
+shares, schemas, tables, recipients = map(in_any_case, (SHARES, SCHEMAS, TABLES, RECIPIENTS))
 
 
 @dataclass
@@ -40,7 +42,7 @@ class ShareModel:
 class RecipientModel:
     grants: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, float] = field(default_factory=dict)
-    """The expiry of each token ever issued."""
+    """The expiry time of each token that is not revoked, by its secret."""
 
 
 def fold(name: str) -> str:
@@ -57,10 +59,10 @@ class CatalogAndModel(RuleBasedStateMachine):
         self.catalog = self.env.catalog(cache_seconds=5)
         self.shares: dict[str, ShareModel] = {}
         self.recipients: dict[str, RecipientModel] = {}
-        self.dead: set[str] = set()
+        self.revoked: set[str] = set()
 
     @initialize()
-    def start_with_something_to_see(self):
+    def start_with_shared_tables(self):
         for share in SHARES:
             self.put_share(share)
             self.put_schema(share, SCHEMAS[0])
@@ -69,21 +71,21 @@ class CatalogAndModel(RuleBasedStateMachine):
             self.put_recipient(recipient)
             self.grant(recipient, SHARES[0])
             self.issue_token(recipient, 100)
-        self.look()
+        self.check_every_token()
 
-    def expect(self, possible: bool, act):
-        """Performs the change if the model allows it; otherwise expects it to be rejected."""
+    def expect(self, possible: bool, change):
+        """Performs the change if the model allows it, and otherwise checks that it is rejected."""
         if possible:
-            return act()
+            return change()
         with pytest.raises(CatalogError):
-            act()
+            change()
         return None
 
     @rule(share=shares)
     def put_share(self, share):
-        made = self.admin.put_share(share)
-        assert (made.outcome == "created") == (fold(share) not in self.shares)
-        assert self.shares.setdefault(fold(share), ShareModel(made.value.id)).id == made.value.id
+        result = self.admin.put_share(share)
+        assert (result.outcome == "created") == (fold(share) not in self.shares)
+        assert self.shares.setdefault(fold(share), ShareModel(result.value.id)).id == result.value.id
 
     @rule(share=shares, cascade=st.booleans())
     def remove_share(self, share, cascade):
@@ -105,8 +107,8 @@ class CatalogAndModel(RuleBasedStateMachine):
     @rule(share=shares, schema=schemas, cascade=st.booleans())
     def remove_schema(self, share, schema, cascade):
         model = self.shares.get(fold(share))
-        below = None if model is None else model.schemas.get(fold(schema))
-        possible = below is not None and (cascade or not below)
+        tables_in_schema = None if model is None else model.schemas.get(fold(schema))
+        possible = tables_in_schema is not None and (cascade or not tables_in_schema)
         self.expect(possible, lambda: self.admin.remove_schema(share, schema, cascade=cascade))
         if possible:
             del model.schemas[fold(schema)]
@@ -137,14 +139,15 @@ class CatalogAndModel(RuleBasedStateMachine):
         model = self.recipients.pop(fold(recipient), None)
         self.expect(model is not None, lambda: self.admin.remove_recipient(recipient))
         if model:
-            self.dead.update(model.tokens)
+            self.revoked.update(model.tokens)
 
     @rule(recipient=recipients, share=shares)
     def grant(self, recipient, share):
-        who, what = self.recipients.get(fold(recipient)), self.shares.get(fold(share))
-        self.expect(who is not None and what is not None, lambda: self.admin.grant(recipient, share))
-        if who and what:
-            who.grants[fold(share)] = what.id
+        recipient_model, share_model = self.recipients.get(fold(recipient)), self.shares.get(fold(share))
+        possible = recipient_model is not None and share_model is not None
+        self.expect(possible, lambda: self.admin.grant(recipient, share))
+        if possible:
+            recipient_model.grants[fold(share)] = share_model.id
 
     @rule(recipient=recipients, share=shares)
     def revoke(self, recipient, share):
@@ -171,7 +174,7 @@ class CatalogAndModel(RuleBasedStateMachine):
         )
         if model:
             latest = self.env.clock.seconds + grace
-            model.tokens = {secret: min(end, latest) for secret, end in model.tokens.items()}
+            model.tokens = {secret: min(expiry, latest) for secret, expiry in model.tokens.items()}
             model.tokens[issued[1]] = self.env.clock.seconds + 50
 
     @rule(recipient=recipients)
@@ -183,29 +186,29 @@ class CatalogAndModel(RuleBasedStateMachine):
             self.admin.revoke_token(recipient, token.id)
             secret = next(secret for secret in model.tokens if sha256(secret) == token.sha256)
             del model.tokens[secret]
-            self.dead.add(secret)
+            self.revoked.add(secret)
 
     @rule(seconds=st.integers(1, 40))
     def wait(self, seconds):
         self.env.clock.seconds += seconds
 
     @rule()
-    def look(self):
-        self.env.clock.seconds += 5  # everything cached has expired
-        for secret in self.dead:
+    def check_every_token(self):
+        self.env.clock.seconds += 5  # the cache time, so that no entry is stale
+        for secret in self.revoked:
             self.check_refused(secret)
         for model in self.recipients.values():
-            for secret, end in model.tokens.items():
-                if end <= self.env.clock.seconds:
+            for secret, expiry in model.tokens.items():
+                if expiry <= self.env.clock.seconds:
                     self.check_refused(secret)
                 else:
-                    self.check_sees(secret, model)
+                    self.check_visible(secret, model)
 
     def check_refused(self, secret):
         with pytest.raises(UnauthenticatedError):
             self.catalog.authenticate(secret)
 
-    def check_sees(self, secret, model):
+    def check_visible(self, secret, model):
         listed = self.catalog.list_shares(secret, page()).items
         assert {(fold(share.name), share.id) for share in listed} == set(model.grants.items())
         for share in SHARES:
@@ -217,13 +220,13 @@ class CatalogAndModel(RuleBasedStateMachine):
                     readable = granted is not None and (fold(schema), fold(table)) in granted.tables()
                     assert (found is not None) == readable
             if granted is not None:
-                below = self.catalog.list_all_tables(secret, share, page()).items
-                assert {(fold(table.schema), fold(table.name)) for table in below} == granted.tables()
+                tables_in_share = self.catalog.list_all_tables(secret, share, page()).items
+                assert {(fold(table.schema), fold(table.name)) for table in tables_in_share} == granted.tables()
                 schemas = self.catalog.list_schemas(secret, share, page()).items
                 assert {fold(schema.name) for schema in schemas} == set(granted.schemas)
 
     def teardown(self):
-        self.look()
+        self.check_every_token()
 
 
 @pytest.mark.hypothesis
@@ -256,31 +259,31 @@ def dynamodb():
 def test_an_entry_is_listed_once_while_others_are_added_and_removed_between_pages(dynamodb, lister_class, data):
     env = Environment(dynamodb)
     lister = lister_class(env)
-    at_first = data.draw(st.lists(entry_names, max_size=7, unique_by=str.casefold))
-    for name in at_first:
+    initial = data.draw(st.lists(entry_names, max_size=7, unique_by=str.casefold))
+    for name in initial:
         lister.add(name)
-    staying, ever = {fold(name) for name in at_first}, {fold(name) for name in at_first}
-    here, seen, token = set(staying), [], None
+    never_removed, ever_present = {fold(name) for name in initial}, {fold(name) for name in initial}
+    present, listed, token = set(never_removed), [], None
     for _ in range(30):
         size = data.draw(st.integers(0, 3))
         listing = lister.list(env.catalog(), page(size, token))
         assert len(listing.items) <= size
-        seen += [fold(name) for name in lister.names(listing)]
+        listed += [fold(name) for name in lister.names(listing)]
         token = listing.next_page_token
         if token is None:
             break
         added = fold(data.draw(entry_names))
-        if added not in here:
+        if added not in present:
             lister.add(added)
-            here.add(added)
-            ever.add(added)
-        if removed := data.draw(st.none() | st.sampled_from(sorted(here))):
+            present.add(added)
+            ever_present.add(added)
+        if removed := data.draw(st.none() | st.sampled_from(sorted(present))):
             lister.remove(removed)
-            here.discard(removed)
-            staying.discard(removed)
+            present.discard(removed)
+            never_removed.discard(removed)
     else:
         rest = lister.list(env.catalog(), page(500, token))
         assert rest.next_page_token is None
-        seen += [fold(name) for name in lister.names(rest)]
-    assert len(seen) == len(set(seen))
-    assert staying <= set(seen) <= ever
+        listed += [fold(name) for name in lister.names(rest)]
+    assert len(listed) == len(set(listed))
+    assert never_removed <= set(listed) <= ever_present

@@ -1,4 +1,4 @@
-"""Random histories of a table: streams and change feeds, as a client gets them, against a plain model."""
+"""Random histories of a table: compares streams and change feeds, as a client receives them, with a simple model."""
 
 import hashlib
 from typing import Any
@@ -17,7 +17,7 @@ from tests.unit.sharing.shared_table import DELTA, SharedTable
 RANGES = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(sorted)
 
 
-def played(steps: list[Step]) -> tuple[SharedTable, History]:
+def table_after(steps: list[Step]) -> tuple[SharedTable, History]:
     env = SharedTable()
     history = History(env.lake)
     for step in steps:
@@ -28,7 +28,7 @@ def played(steps: list[Step]) -> tuple[SharedTable, History]:
 
 
 def line_of(version: int, file: FileAction) -> dict[str, Any]:
-    """What a client is told of a file, but for its URL."""
+    """What a client receives for a file, without its URL."""
     vector = None if isinstance(file, Cdc) else file.deletion_vector
     return {
         "kind": type(file).__name__.lower(),
@@ -42,7 +42,7 @@ def line_of(version: int, file: FileAction) -> dict[str, Any]:
     }
 
 
-def told(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def received(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     found = []
     for line in lines:
         if (file := line.get("file")) is not None:
@@ -54,25 +54,25 @@ def told(lines: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return found
 
 
-def moved(file: FileAction) -> bool:
+def only_rearranged(file: FileAction) -> bool:
     return not isinstance(file, Cdc) and not file.data_change
 
 
 def streamed(actions: list[Action]) -> list[FileAction]:
-    return [file for file in expected_files(actions) if not isinstance(file, Cdc) and not moved(file)]
+    return [file for file in expected_files(actions) if not isinstance(file, Cdc) and not only_rearranged(file)]
 
 
-def fed(actions: list[Action]) -> list[FileAction]:
-    recorded = [file for file in expected_files(actions) if isinstance(file, Cdc)]
-    found_nothing = any(action.get("commitInfo", {}).get("operation") == "MERGE" for action in actions)
-    return recorded if recorded or found_nothing else streamed(actions)
+def change_feed(actions: list[Action]) -> list[FileAction]:
+    change_files = [file for file in expected_files(actions) if isinstance(file, Cdc)]
+    changed_no_row = any(action.get("commitInfo", {}).get("operation") == "MERGE" for action in actions)
+    return change_files if change_files or changed_no_row else streamed(actions)
 
 
 @settings(max_examples=examples(80), deadline=None)
-@given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES)
-def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], asked: list[int]) -> None:
-    env, history = played(steps)
-    start, end = (min(version, history.latest.version) for version in asked)
+@given(steps=st.lists(STEPS, min_size=1, max_size=6), requested=RANGES)
+def test_a_stream_and_a_change_feed_have_all_committed_changes(steps: list[Step], requested: list[int]) -> None:
+    env, history = table_after(steps)
+    start, end = (min(version, history.latest.version) for version in requested)
     commits = list(enumerate(history.commits))[start : end + 1]
     versions = {"startingVersion": start, "endingVersion": end}
     if start < history.earliest:
@@ -81,7 +81,7 @@ def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], a
                 answer(DELTA, **versions)
         return
     lines = env.query(DELTA, **versions)
-    assert told(lines) == [line_of(version, file) for version, actions in commits for file in streamed(actions)]
+    assert received(lines) == [line_of(version, file) for version, actions in commits for file in streamed(actions)]
 
     off = [state.version for state in history.states[start : end + 1] if not state.feed]
     if off:
@@ -89,14 +89,18 @@ def test_a_stream_and_a_change_feed_have_what_was_committed(steps: list[Step], a
             env.changes(DELTA, **versions)
     else:
         lines = env.changes(DELTA, **versions)
-        assert told(lines) == [line_of(version, file) for version, actions in commits for file in fed(actions)]
+        assert received(lines) == [
+            line_of(version, file) for version, actions in commits for file in change_feed(actions)
+        ]
 
 
 @settings(max_examples=examples(40), deadline=None)
-@given(steps=st.lists(STEPS, min_size=1, max_size=6), asked=RANGES, with_metadata=st.booleans())
-def test_metadata_stands_where_it_changed(steps: list[Step], asked: list[int], with_metadata: bool) -> None:
-    env, history = played([step for step in steps if step.feed])
-    start, end = (min(version, history.latest.version) for version in asked)
+@given(steps=st.lists(STEPS, min_size=1, max_size=6), requested=RANGES, with_metadata=st.booleans())
+def test_metadata_is_sent_for_each_version_that_changed_it(
+    steps: list[Step], requested: list[int], with_metadata: bool
+) -> None:
+    env, history = table_after([step for step in steps if step.feed])
+    start, end = (min(version, history.latest.version) for version in requested)
     start, end = max(start, history.earliest), max(end, history.earliest)
     changed = [
         version

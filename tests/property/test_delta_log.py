@@ -1,4 +1,4 @@
-"""Random histories of a table: snapshots and ranges against a plain model and against `deltalake`."""
+"""Random histories of a table: compares snapshots and ranges with a simple model and with `deltalake`."""
 
 import tempfile
 from pathlib import Path
@@ -17,15 +17,15 @@ from tests.property.delta_history import STEPS, History, Step, expected, expecte
 from tests.unit.delta.builder import TableInMemory
 
 
-@pytest.fixture(params=["as they are", "tiny"])
+@pytest.fixture(params=["default", "tiny"])
 def limits(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tiny ones, a table of five files takes the ways that a large one does."""
+    """With tiny limits, a table of five files takes the code paths of a large one."""
     if request.param == "tiny":
         monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
         monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
         monkeypatch.setattr(commits, "AHEAD_BYTES", 1)
         monkeypatch.setattr(listing, "LOOK_BACK", 0)
-        monkeypatch.setattr(rows, "MAX_KNOWN_PARTITIONS", 1)
+        monkeypatch.setattr(rows, "MAX_CACHED_PARTITIONS", 1)
         monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
         monkeypatch.setattr(snapshots, "MANY_COMMITS", 1)
         monkeypatch.setattr(snapshots, "MANY_FILES", 1)
@@ -41,22 +41,22 @@ histories = settings(
 @pytest.mark.usefixtures("limits")
 @histories
 @given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
-def test_every_version_is_what_its_commits_made_of_the_table(steps: list[Step], data: st.DataObject) -> None:
-    history, warm = History(TableInMemory()), DeltaTables()
-    storage = history.table.storage  # one for each request
+def test_every_version_equals_the_model(steps: list[Step], data: st.DataObject) -> None:
+    history, cached = History(TableInMemory()), DeltaTables()
+    storage = history.table.storage  # a new session for each request
     for step in steps:
         history.commit(step)
         if step.looked_at:
-            assert seen(warm.snapshot(storage())) == expected(history.latest)
+            assert seen(cached.snapshot(storage())) == expected(history.latest)
         for shape in step.shapes:
             history.shape(shape, step.reach)
     latest = expected(history.latest)
-    assert seen(warm.snapshot(storage())) == latest
+    assert seen(cached.snapshot(storage())) == latest
     assert seen(DeltaTables().snapshot(storage())) == latest
 
-    travelling = DeltaTables()
+    shared = DeltaTables()
     for state in data.draw(st.permutations(history.states)):
-        for tables in (travelling, DeltaTables()):
+        for tables in (shared, DeltaTables()):
             if state.version >= history.earliest:
                 assert seen(tables.snapshot(storage(), version=state.version)) == expected(state)
                 assert seen(tables.snapshot(storage(), timestamp_ms=1000 * state.version)) == expected(state)
@@ -65,9 +65,9 @@ def test_every_version_is_what_its_commits_made_of_the_table(steps: list[Step], 
                     tables.snapshot(storage(), version=state.version)
 
     with tempfile.TemporaryDirectory() as folder:
-        judged = history.as_deltalake_reads_it(Path(folder))
-        adds = judged.get_add_actions()
-        assert judged.version() == latest["version"]
+        table = history.read_by_deltalake(Path(folder))
+        adds = table.get_add_actions()
+        assert table.version() == latest["version"]
         assert dict(zip(adds.column("path").to_pylist(), adds.column("size_bytes").to_pylist(), strict=True)) == {
             path: file.size for path, file in latest["files"].items()
         }
@@ -76,7 +76,7 @@ def test_every_version_is_what_its_commits_made_of_the_table(steps: list[Step], 
 @pytest.mark.usefixtures("limits")
 @histories
 @given(steps=st.lists(STEPS, min_size=1, max_size=7), data=st.data())
-def test_a_range_has_what_was_committed_whatever_the_log_looks_like(steps: list[Step], data: st.DataObject) -> None:
+def test_a_range_has_all_commits_in_every_shape_of_the_log(steps: list[Step], data: st.DataObject) -> None:
     history, tables = History(TableInMemory()), DeltaTables()
     for step in steps:
         history.commit(step)

@@ -1,4 +1,4 @@
-"""Compares the lines that Arrow writes for the files of a checkpoint with those that orjson writes for them."""
+"""Arrow and orjson write the same lines for the files of a checkpoint."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -10,12 +10,12 @@ from core.sharing.answers.file_lines import delta_files, file_lines, parquet_fil
 from tests.examples import examples
 from tests.unit.delta.builder import MODERN_PROTOCOL, Action, add, checkpoint, metadata, remove, vector
 
-# Mostly ASCII: Arrow does not write lines with other characters.
+# Mostly ASCII, because orjson writes the lines with other characters.
 TEXTS = st.text(st.characters(max_codepoint=0x7F)) | st.text(st.characters(exclude_categories=["Cs"]))
 NAMES = TEXTS.filter(bool)
 PARTITIONS = st.dictionaries(TEXTS, st.none() | TEXTS, max_size=3)
 LONGS = st.integers(-(2**63), 2**63 - 1)
-MORE = st.fixed_dictionaries(
+OPTIONAL_FIELDS = st.fixed_dictionaries(
     {},
     optional={
         "tags": st.dictionaries(TEXTS, st.none() | TEXTS, max_size=2),
@@ -24,7 +24,7 @@ MORE = st.fixed_dictionaries(
         "clusteringProvider": TEXTS,
     },
 )
-FILES = st.fixed_dictionaries(
+REQUIRED_FIELDS = st.fixed_dictionaries(
     {
         "partitionValues": PARTITIONS,
         "size": st.integers(0, 2**63 - 1),
@@ -36,13 +36,13 @@ FILES = st.fixed_dictionaries(
 
 @st.composite
 def checkpoints(draw: st.DrawFn) -> list[Action]:
-    """Actions of a checkpoint. An optional field is in all files, in none or in some."""
-    everywhere = draw(MORE) | draw(st.fixed_dictionaries({}, optional={"stats": TEXTS}))
+    """Draws the actions of a checkpoint. All, some or none of the files have a given optional field."""
+    optional = draw(OPTIONAL_FIELDS) | draw(st.fixed_dictionaries({}, optional={"stats": TEXTS}))
     rows = [MODERN_PROTOCOL, metadata()]
     for path in draw(st.lists(NAMES, unique=True, min_size=1, max_size=5)):
-        rows.append(add(path, **draw(FILES) | everywhere))
+        rows.append(add(path, **draw(REQUIRED_FIELDS) | optional))
         if draw(st.integers(0, 9)) == 0:
-            rows.append(add(path, deletionVector=vector("one"), **draw(FILES)))
+            rows.append(add(path, deletionVector=vector("one"), **draw(REQUIRED_FIELDS)))
         if draw(st.booleans()):
             rows.append(remove(f"{path}-removed"))
     if draw(st.integers(0, 4)) == 0:

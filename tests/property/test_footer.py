@@ -1,4 +1,4 @@
-"""Random choices of columns of random files, as pyarrow reads them; and random damage, which is refused or harmless."""
+"""Random columns of random files, compared with pyarrow; and random damage, which is refused or harmless."""
 
 from io import BytesIO
 from typing import Any
@@ -24,37 +24,37 @@ VALUES: dict[pa.DataType, st.SearchStrategy[Any]] = {
 }
 
 
-def structs(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
-    return st.dictionaries(st.sampled_from("abcé"), kinds, min_size=1, max_size=3).map(pa.struct)
+def structs(types: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
+    return st.dictionaries(st.sampled_from("abcé"), types, min_size=1, max_size=3).map(pa.struct)
 
 
-KINDS: st.SearchStrategy[pa.DataType] = st.recursive(
+TYPES: st.SearchStrategy[pa.DataType] = st.recursive(
     st.sampled_from(list(VALUES)),
-    lambda kinds: structs(kinds) | kinds.map(pa.list_) | kinds.map(lambda kind: pa.map_(pa.string(), kind)),
+    lambda types: structs(types) | types.map(pa.list_) | types.map(lambda value: pa.map_(pa.string(), value)),
     max_leaves=8,
 )
 
 
-def values(kind: pa.DataType) -> st.SearchStrategy[Any]:
-    some: st.SearchStrategy[Any]
-    if pa.types.is_struct(kind):
-        some = st.fixed_dictionaries({field.name: values(field.type) for field in kind})
-    elif pa.types.is_map(kind):
-        some = st.lists(st.tuples(VALUES[pa.string()], values(kind.item_type)), max_size=2)
-    elif pa.types.is_list(kind):
-        some = st.lists(values(kind.value_type), max_size=2)
+def values(data_type: pa.DataType) -> st.SearchStrategy[Any]:
+    value: st.SearchStrategy[Any]
+    if pa.types.is_struct(data_type):
+        value = st.fixed_dictionaries({field.name: values(field.type) for field in data_type})
+    elif pa.types.is_map(data_type):
+        value = st.lists(st.tuples(VALUES[pa.string()], values(data_type.item_type)), max_size=2)
+    elif pa.types.is_list(data_type):
+        value = st.lists(values(data_type.value_type), max_size=2)
     else:
-        some = VALUES[kind]
-    return st.none() | some
+        value = VALUES[data_type]
+    return st.none() | value
 
 
 @st.composite
 def files(draw: st.DrawFn) -> bytes:
-    kind = draw(structs(KINDS))
-    rows = draw(st.lists(st.fixed_dictionaries({field.name: values(field.type) for field in kind}), max_size=5))
+    columns = draw(structs(TYPES))
+    rows = draw(st.lists(st.fixed_dictionaries({field.name: values(field.type) for field in columns}), max_size=5))
     file = BytesIO()
     pq.write_table(
-        pa.Table.from_pylist(rows, pa.schema(list(kind))),
+        pa.Table.from_pylist(rows, pa.schema(list(columns))),
         file,
         row_group_size=draw(st.integers(1, 5)),
         write_page_index=draw(st.booleans()),
@@ -69,23 +69,23 @@ def leaves(content: bytes) -> list[Leaf]:
     return [tuple(columns.column(index).path.split(".")) for index in range(len(columns))]
 
 
-def whole(leaf: Leaf) -> Leaf:
-    """What stays or goes as one: the outermost list or map of a leaf, or the leaf itself."""
+def unit(leaf: Leaf) -> Leaf:
+    """The unit that is kept or dropped: the outermost list or map of a leaf, or the leaf itself."""
     repeated = [index for index, name in enumerate(leaf) if name in ("list", "key_value")]
     return leaf[: repeated[0]] if repeated else leaf
 
 
 @settings(deadline=None, max_examples=examples(100))
 @given(content=files(), data=st.data())
-def test_it_is_read_as_by_a_reader_that_chooses_its_columns(content: bytes, data: st.DataObject) -> None:
+def test_a_narrowed_file_reads_like_the_selected_columns(content: bytes, data: st.DataObject) -> None:
     wanted = data.draw(st.sets(st.sampled_from(leaves(content))))
-    kept = [leaf for leaf in leaves(content) if whole(leaf) in set(map(whole, wanted))]
-    less = content + narrowed_footer(content, wanted.__contains__)
-    assert leaves(less) == kept
+    kept = [leaf for leaf in leaves(content) if unit(leaf) in set(map(unit, wanted))]
+    narrowed = content + narrowed_footer(content, wanted.__contains__)
+    assert leaves(narrowed) == kept
     expected = pq.ParquetFile(BytesIO(content)).read([".".join(leaf) for leaf in kept])
-    assert pq.ParquetFile(BytesIO(less)).read().to_pylist() == expected.to_pylist()
+    assert pq.ParquetFile(BytesIO(narrowed)).read().to_pylist() == expected.to_pylist()
     if kept:
-        assert pa.table(read_parquet(less).read_all()).to_pylist() == expected.to_pylist()
+        assert pa.table(read_parquet(narrowed).read_all()).to_pylist() == expected.to_pylist()
 
 
 CHECKPOINT = checkpoint(MODERN_PROTOCOL, metadata(), add("a"), add("b", tags={"x": "y"}))
@@ -101,10 +101,10 @@ def wanted(leaf: Leaf) -> bool:
     flips=st.lists(st.tuples(st.integers(1, FOOTER_BYTES), st.integers(1, 255)), max_size=4),
     cut=st.tuples(st.integers(0, FOOTER_BYTES), st.integers(0, 3)),
 )
-def test_damage_is_refused_or_leaves_a_footer(flips: list[tuple[int, int]], cut: tuple[int, int]) -> None:
+def test_damage_is_refused_or_leaves_a_valid_footer(flips: list[tuple[int, int]], cut: tuple[int, int]) -> None:
     damaged = bytearray(CHECKPOINT)
-    for place, change in flips:
-        damaged[-place] ^= change
+    for offset, change in flips:
+        damaged[-offset] ^= change
     start, length = len(damaged) - cut[0], cut[1]
     del damaged[start : start + length]
     content = bytes(damaged)

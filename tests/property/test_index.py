@@ -1,4 +1,4 @@
-"""An index never changes an answer: random tables at random moments, with an index of any age or state, or none."""
+"""An index never changes an answer, whatever its age and state. Tested on random tables at random times."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -23,7 +23,7 @@ from core.sharing.answers import delta_answer
 from core.sharing.answers.file_lines import delta_files, file_lines
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, build_later, build_small, older_index
+from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
 from pipeline.storage import TableObjects
 from tests.examples import examples
 from tests.memory_dynamodb import MemoryDynamoDB, error
@@ -42,21 +42,21 @@ HINTS = [
 ]
 
 FAULTS: dict[str, Callable[["Indexed"], object]] = {
-    "a damaged chunk": lambda env: damaged(env.chunks[-1]),
+    "a damaged chunk": lambda env: damage(env.chunks[-1]),
     "a missing chunk": lambda env: env.remove(lambda pk: pk == env.chunks[-1]["pk"]["S"]),
-    "all chunks gone": lambda env: env.remove(lambda pk: "#C" in pk),
-    "buckets gone": lambda env: env.remove(lambda pk: "#K" in pk),
-    "no root": lambda env: env.remove(lambda pk: pk.endswith("#ROOT")),
-    "a damaged root": lambda env: [damaged(item) for (pk, _), item in env.dynamodb.items.items() if "#ROOT" in pk],
-    "all is gone": lambda env: env.dynamodb.items.clear(),
-    "no answer": lambda env: setattr(env.dynamodb, "before", refused),
-    "never all of it": lambda env: setattr(env.dynamodb, "unprocessed", lambda _: True),
-    "another log": lambda env: env.table.commit(1, add("other.parquet")),
+    "missing chunks": lambda env: env.remove(lambda pk: "#C" in pk),
+    "missing buckets": lambda env: env.remove(lambda pk: "#K" in pk),
+    "a missing root": lambda env: env.remove(lambda pk: pk.endswith("#ROOT")),
+    "a damaged root": lambda env: [damage(item) for (pk, _), item in env.dynamodb.items.items() if "#ROOT" in pk],
+    "no items": lambda env: env.dynamodb.items.clear(),
+    "throttled reads": lambda env: setattr(env.dynamodb, "before", throttle),
+    "unprocessed keys": lambda env: setattr(env.dynamodb, "unprocessed", lambda _: True),
+    "a replaced commit": lambda env: env.table.commit(1, add("other.parquet")),
 }
 
 
 class Indexed:
-    """A table in memory with its index, and two processes that read it: one with the index, one without."""
+    """A table in memory with its index, and a process that reads both during the whole test."""
 
     def __init__(self) -> None:
         self.table = TableInMemory()
@@ -79,20 +79,20 @@ class Indexed:
         ticks = iter(range(0, 10**9, 20))
         return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))))
 
-    def build(self, *, anew: bool) -> None:
+    def build(self, *, full: bool) -> None:
         opened = TableObjects(cast("Any", self.table.objects()), self.table.location)
         live = self.indexes.live(table_of(opened.location.uri))
-        older = None if anew or live is None else older_index(self.indexes, opened, live)
-        if older is None or build_later(self.indexes, opened, older) is None:
-            build_small(self.indexes, opened, live.build if live else None)
+        older = None if full or live is None else live_index(self.indexes, opened, live)
+        if older is None or build_incrementally(self.indexes, opened, older) is None:
+            build_locally(self.indexes, opened, live.build if live else None)
 
 
-def refused(_: str) -> None:
+def throttle(_: str) -> None:
     raise error("ProvisionedThroughputExceededException", 400)
 
 
 def lines(snapshot: Snapshot, hint: str | None = None, limit: int | None = None) -> list[bytes]:
-    """As an answer has them, in delta format, sorted."""
+    """The file lines of an answer in delta format, sorted."""
     selection = Selection.of(QueryRequest(predicate_hints=(hint,) if hint else (), limit_hint=limit), snapshot.metadata)
     kept = selection.kept(snapshot.batches(selection.predicate), Observed())
     return sorted(line for each in kept for line in _lines(each.files))
@@ -107,7 +107,8 @@ def _lines(files: FileBatch) -> Iterator[bytes]:
         yield from block.splitlines()
 
 
-def same(env: Indexed, tables: DeltaTables, hint: str) -> None:
+def check_same(env: Indexed, tables: DeltaTables, hint: str) -> None:
+    """Checks that `tables` gives the same answers as the log alone."""
     expected = DeltaTables().snapshot(env.table.storage())
     snapshot = tables.snapshot(env.table.storage())
     assert snapshot.summary == expected.summary
@@ -117,7 +118,7 @@ def same(env: Indexed, tables: DeltaTables, hint: str) -> None:
 
 @pytest.fixture(autouse=True, scope="module")
 def small_chunks() -> Iterator[None]:
-    """Of some files each, read one by one."""
+    """Chunks of a few files each, read one per request."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "CONTENT_BYTES", 5500)
         patch.setattr(store, "BYTES_PER_GET", 1)
@@ -127,63 +128,62 @@ def small_chunks() -> Iterator[None]:
 
 
 @settings(deadline=None, max_examples=examples(150))
-@given(st.lists(st.tuples(STEPS, st.sampled_from(["no", "later", "anew"])), max_size=6), st.sampled_from(HINTS))
+@given(st.lists(st.tuples(STEPS, st.sampled_from(["none", "incremental", "full"])), max_size=6), st.sampled_from(HINTS))
 def test_an_answer_is_the_same_with_an_index_of_any_age(steps: list[tuple[Step, str]], hint: str) -> None:
     env = Indexed()
     history = History(env.table)
-    for step, when in steps:
+    for step, build in steps:
         history.commit(step)
         for shape in step.shapes:
             history.shape(shape, step.reach)
-        if when != "no":
-            env.build(anew=when == "anew")
+        if build != "none":
+            env.build(full=build == "full")
         if step.looked_at:
-            same(env, env.warm, hint)
-    same(env, env.warm, hint)
-    same(env, env.reader(), hint)
+            check_same(env, env.warm, hint)
+    check_same(env, env.warm, hint)
+    check_same(env, env.reader(), hint)
 
 
-def damaged(item: dict[str, Any]) -> None:
+def damage(item: dict[str, Any]) -> None:
     content = bytearray(item["content"]["B"])
     content[len(content) // 2] ^= 1
     item["content"] = {"B": bytes(content)}
 
 
-def large_history(env: Indexed) -> History:
-    """Some chunks' files, and two commits after the index."""
-    history = History(env.table)
+def make_large_index(env: Indexed) -> None:
+    """An index of several chunks, and two commits after it."""
+    History(env.table)
     texts = [hashlib.sha512(bytes([number])).hexdigest() for number in range(150)]
     files = [add(f"{number}.parquet", size=number, stats=stats_text(number, text)) for number, text in enumerate(texts)]
     env.table.commit(1, *files)
-    env.build(anew=True)
+    env.build(full=True)
     env.table.commit(2, remove("3.parquet"), add("new.parquet", size=5))
     env.table.commit(3, add("4.parquet", size=50))
-    return history
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_index_that_cannot_be_read_is_none(fault: str) -> None:
+def test_an_index_that_cannot_be_read_does_not_change_answers(fault: str) -> None:
     env = Indexed()
-    large_history(env)
+    make_large_index(env)
     assert len(env.chunks) > 3
     FAULTS[fault](env)
-    same(env, env.reader(), "id > 5")
-    same(env, env.warm, "id > 5")
+    check_same(env, env.reader(), "id > 5")
+    check_same(env, env.warm, "id > 5")
 
 
-@pytest.mark.parametrize("fault", ["a damaged chunk", "a missing chunk", "all is gone", "no answer"])
-@pytest.mark.parametrize("told", [1, 2, 4])
-def test_an_index_that_fails_in_the_middle_of_an_answer_leaves_the_rest_to_the_log(
-    monkeypatch: pytest.MonkeyPatch, fault: str, told: int
+@pytest.mark.parametrize("fault", ["a damaged chunk", "a missing chunk", "no items", "throttled reads"])
+@pytest.mark.parametrize("batches_read", [1, 2, 4])
+def test_an_answer_continues_from_the_log_if_the_index_fails_in_the_middle(
+    monkeypatch: pytest.MonkeyPatch, fault: str, batches_read: int
 ) -> None:
-    monkeypatch.setattr(store, "KEPT_BYTES", 0)
+    monkeypatch.setattr(store, "CACHE_BYTES", 0)
     env = Indexed()
-    large_history(env)
+    make_large_index(env)
     expected = DeltaTables().snapshot(env.table.storage())
     batches = env.reader().snapshot(env.table.storage()).batches(None)
-    files = [file for _ in range(told) for file in next(batches).adds()]
+    files = [file for _ in range(batches_read) for file in next(batches).adds()]
     FAULTS[fault](env)
-    if fault in ("all is gone", "no answer") and told > 1:  # nobody knows any more what was told
+    if fault in ("no items", "throttled reads") and batches_read > 1:  # the files already sent cannot be read again
         with pytest.raises(UnusableIndexError):
             list(batches)
         return

@@ -1,7 +1,7 @@
-"""Random histories of a table: answers in pages, and refreshed ones, against the same answer in one piece.
+"""Random table histories: the pages of an answer together equal the whole answer, and so does a refreshed answer.
 
-Between two pages the table goes on: with commits, checkpoints of any kind also of versions long past, and compactions.
-The next page is then answered by another process, which knows the table as it was, or knows nothing of it.
+Between two pages the table changes: it gets commits, compactions, and checkpoints of any type, also of older versions.
+The next page comes from another process, which has cached an older state of the table or nothing at all.
 """
 
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from tests.property.delta_history import History, Step, step_strategy
 from tests.unit.sharing.shared_table import DELTA, Ask, Raw, SharedTable
 
 PATHS = [f"p=a%20b/{number}.parquet" for number in range(12)]
-# What leaves all that was there as it was: nothing is cleaned up or overwritten.
-KEPT = [
+# Changes to the log that neither clean up nor overwrite files.
+NON_DESTRUCTIVE = [
     "in parts",
     "half of the parts",
     "v2 json",
@@ -30,7 +30,7 @@ KEPT = [
     "no hint",
     "missing hint",
 ]
-LATE = ["in parts", "v2 json", "v2 parquet"]
+LATE_CHECKPOINTS = ["in parts", "v2 json", "v2 parquet"]
 SIZES = st.integers(1, 5)
 CAPABILITIES = ["", DELTA]
 HINTS = st.fixed_dictionaries(
@@ -49,8 +49,8 @@ histories = settings(
 )
 
 
-@pytest.fixture(autouse=True, params=["as they are", "tiny"])
-def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True, params=["default", "tiny"])
+def batch_sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "tiny":
         monkeypatch.setattr(checkpoint, "BATCH_ROWS", 2)
         monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
@@ -60,19 +60,20 @@ def batches(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 @dataclass
 class Table:
-    """A table with a past and a future."""
+    """A table with a history, and the steps that are still to come."""
 
     env: SharedTable
     history: History
     future: list[Step]
     capabilities: str
     processes: list[SharedTables]
-    """Those that do not answer right now."""
+    """Processes other than the one that answers now."""
 
-    def go_on(self) -> None:
+    def advance(self) -> None:
+        """Plays the next step and switches to another process."""
         if self.future:
             step = self.future.pop()
-            for shape in step.shapes:  # first of the version that is being paged
+            for shape in step.shapes:  # applies to the version that is being paged
                 self.history.shape(shape, step.reach)
             self.history.commit(step)
             for shape in reversed(step.shapes):
@@ -90,20 +91,20 @@ def tables(**steps: Any) -> st.SearchStrategy[Table]:
     def table(capabilities: str) -> st.SearchStrategy[Table]:
         vectors = capabilities == DELTA
         past = step_strategy(PATHS, changes=8, vectors=vectors, **steps)
-        future = step_strategy(PATHS, changes=8, vectors=vectors, shapes=KEPT, **steps)
+        future = step_strategy(PATHS, changes=8, vectors=vectors, shapes=NON_DESTRUCTIVE, **steps)
         return st.builds(
-            lived,
+            table_with_history,
             st.lists(past, min_size=1, max_size=5),
             st.lists(future, max_size=6),
-            st.lists(st.tuples(st.sampled_from(LATE), st.integers(0, 3)), max_size=2),
+            st.lists(st.tuples(st.sampled_from(LATE_CHECKPOINTS), st.integers(0, 3)), max_size=2),
             st.just(capabilities),
         )
 
     return st.sampled_from(CAPABILITIES).flatmap(table)
 
 
-def lived(past: list[Step], future: list[Step], late: list[tuple[str, int]], capabilities: str) -> Table:
-    """`late`: checkpoints that are finished only after a process has looked at all of the past."""
+def table_with_history(past: list[Step], future: list[Step], late: list[tuple[str, int]], capabilities: str) -> Table:
+    """`late` are checkpoints that are written after a process has read the whole history."""
     env = SharedTable()
     history = History(env.lake)
     processes = []
@@ -125,8 +126,8 @@ def lived(past: list[Step], future: list[Step], late: list[tuple[str, int]], cap
     return Table(env, history, future, capabilities, processes)
 
 
-def whole(table: Table, ask: Ask, **asked: Any) -> Raw:
-    ask(table.capabilities, **asked)
+def answer(table: Table, ask: Ask, **body: Any) -> Raw:
+    ask(table.capabilities, **body)
     return table.env.raw
 
 
@@ -138,19 +139,19 @@ def has_url(line: bytes) -> bool:
     return b"X-Amz-Signature" in line
 
 
-def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
-    unpaged, version = whole(table, ask, **asked), table.env.headers["Delta-Table-Version"]
-    # A process may know the table from an older checkpoint than is read for pages, in another order.
-    *expected, _ = whole(table, ask, maxFiles=10_000, **asked)
-    assert "limitHint" in asked or ids(expected) == ids(unpaged)
+def check_pages(table: Table, ask: Ask, size: int, **body: Any) -> None:
+    unpaged, version = answer(table, ask, **body), table.env.headers["Delta-Table-Version"]
+    # Without pages, a process may use a cached snapshot from an older checkpoint, with files in another order.
+    *expected, _ = answer(table, ask, maxFiles=10_000, **body)
+    assert "limitHint" in body or ids(expected) == ids(unpaged)
     assert expected[:2] == unpaged[:2]
     versions = []
 
     def between() -> None:
         versions.append(table.env.headers["Delta-Table-Version"])
-        table.go_on()
+        table.advance()
 
-    pages = table.env.pages(ask, table.capabilities, between=between, maxFiles=size, **asked)
+    pages = table.env.pages(ask, table.capabilities, between=between, maxFiles=size, **body)
     assert all(page[:2] == expected[:2] for page in pages)
     assert [line for page in pages for line in page[2:]] == expected[2:]
     assert set(versions) <= {version}
@@ -160,41 +161,45 @@ def check_pages(table: Table, ask: Ask, size: int, **asked: Any) -> None:
 
 
 @histories
-@given(table=tables(), size=SIZES, asked=HINTS, data=st.data())
-def test_pages_of_a_query_are_its_answer(table: Table, size: int, asked: dict[str, Any], data: st.DataObject) -> None:
+@given(table=tables(), size=SIZES, body=HINTS, data=st.data())
+def test_the_pages_of_a_query_equal_the_whole_answer(
+    table: Table, size: int, body: dict[str, Any], data: st.DataObject
+) -> None:
     if data.draw(st.booleans()):
-        asked |= {"version": data.draw(st.integers(table.history.earliest, table.history.latest.version))}
-    check_pages(table, table.env.query, size, **asked)
+        body |= {"version": data.draw(st.integers(table.history.earliest, table.history.latest.version))}
+    check_pages(table, table.env.query, size, **body)
 
 
 @histories
 @given(table=tables(), size=SIZES, with_protocol=st.booleans(), data=st.data())
-def test_pages_of_a_stream_are_its_answer(table: Table, size: int, with_protocol: bool, data: st.DataObject) -> None:
+def test_the_pages_of_a_stream_equal_the_whole_answer(
+    table: Table, size: int, with_protocol: bool, data: st.DataObject
+) -> None:
     start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
-    asked = {"startingVersion": start, "includeHistoricalProtocol": with_protocol}
-    check_pages(table, table.env.query, size, **asked)
+    body = {"startingVersion": start, "includeHistoricalProtocol": with_protocol}
+    check_pages(table, table.env.query, size, **body)
 
 
 @histories
 @given(table=tables(feeds=[True]), size=SIZES, with_metadata=st.booleans(), data=st.data())
-def test_pages_of_a_change_feed_are_its_answer(
+def test_the_pages_of_a_change_feed_equal_the_whole_answer(
     table: Table, size: int, with_metadata: bool, data: st.DataObject
 ) -> None:
     start = data.draw(st.integers(table.history.earliest, table.history.latest.version))
-    asked = {"startingVersion": start, "includeHistoricalMetadata": with_metadata}
-    check_pages(table, table.env.changes, size, **asked)
+    parameters = {"startingVersion": start, "includeHistoricalMetadata": with_metadata}
+    check_pages(table, table.env.changes, size, **parameters)
 
 
 @histories
-@given(table=tables(), asked=HINTS)
-def test_a_refreshed_answer_has_the_same_head_and_files(table: Table, asked: dict[str, Any]) -> None:
+@given(table=tables(), body=HINTS)
+def test_a_refreshed_answer_has_the_same_head_and_files(table: Table, body: dict[str, Any]) -> None:
     env = table.env
-    token = env.query(table.capabilities, includeRefreshToken=True, **asked)[-1]["endStreamAction"]["refreshToken"]
+    token = env.query(table.capabilities, includeRefreshToken=True, **body)[-1]["endStreamAction"]["refreshToken"]
     expected = env.raw[:-1]
     version = env.headers["Delta-Table-Version"]
     while table.future:
-        table.go_on()
-        again = whole(table, env.query, refreshToken=token, **asked)
+        table.advance()
+        refreshed = answer(table, env.query, refreshToken=token, **body)
         assert env.headers["Delta-Table-Version"] == version
-        assert again[:2] == expected[:2]
-        assert ids(again) == ids(expected)
+        assert refreshed[:2] == expected[:2]
+        assert ids(refreshed) == ids(expected)

@@ -54,7 +54,7 @@ credentials = st.builds(
     session_token=st.none() | text.filter(bool) | st.from_regex(r"[A-Za-z0-9+/=]{900,1000}", fullmatch=True),
     expires_at=st.just(0.0),
 )
-places = st.fixed_dictionaries(
+buckets_and_times = st.fixed_dictionaries(
     {
         "bucket": buckets,
         "region": st.sampled_from(["us-east-1", "eu-west-1", "cn-north-1", "us-gov-west-1"]),
@@ -97,9 +97,9 @@ def botocore_url(
     signed_at: float,
     expires_in: int,
 ) -> str:
-    held = SESSION.get_credentials()
-    held.access_key, held.secret_key = signer.access_key_id, signer.secret_access_key
-    held.token = signer.session_token
+    current = SESSION.get_credentials()
+    current.access_key, current.secret_key = signer.access_key_id, signer.secret_access_key
+    current.token = signer.session_token
     moment = dt.datetime.fromtimestamp(signed_at, dt.UTC)
     with unittest.mock.patch.object(botocore.auth, "get_current_datetime", return_value=moment):
         return s3_client(region, endpoint_url, path_style).generate_presigned_url(
@@ -107,22 +107,24 @@ def botocore_url(
         )
 
 
-def can_be_opened(where: dict[str, Any]) -> bool:
+def has_equal_urls(arguments: dict[str, Any]) -> bool:
     """Excludes the one deliberate difference: botocore returns `http://a.b.127.0.0.1`, which cannot be resolved."""
-    return where["path_style"] or "." not in where["bucket"] or where["endpoint_url"] not in HTTP_AT_AN_ADDRESS
+    return (
+        arguments["path_style"] or "." not in arguments["bucket"] or arguments["endpoint_url"] not in HTTP_AT_AN_ADDRESS
+    )
 
 
 @settings(deadline=None, max_examples=examples(200))
-@given(signer=credentials, key=keys, where=places.filter(can_be_opened))
-@example(signer=SIGNER, key="/" + "very long/" * 200, where=BUCKET | {"region": "us-east-1"})
-def test_a_signed_url_equals_botocores(signer: Credentials, key: str, where: dict[str, Any]) -> None:
-    assert UrlSigner(signer, **where).sign(key) == botocore_url(signer, key, **where)
+@given(signer=credentials, key=keys, arguments=buckets_and_times.filter(has_equal_urls))
+@example(signer=SIGNER, key="/" + "very long/" * 200, arguments=BUCKET | {"region": "us-east-1"})
+def test_a_signed_url_equals_botocores(signer: Credentials, key: str, arguments: dict[str, Any]) -> None:
+    assert UrlSigner(signer, **arguments).sign(key) == botocore_url(signer, key, **arguments)
 
 
 @pytest.mark.parametrize("region", REGIONS)
 def test_the_host_is_correct_for_every_region_of_botocore(region: str) -> None:
-    where = BUCKET | {"region": region}
-    assert UrlSigner(SIGNER, **where).sign("key") == botocore_url(SIGNER, "key", **where)
+    arguments = BUCKET | {"region": region}
+    assert UrlSigner(SIGNER, **arguments).sign("key") == botocore_url(SIGNER, "key", **arguments)
 
 
 def test_one_signer_signs_many_keys() -> None:
@@ -139,5 +141,5 @@ def test_keys_signed_together_do_not_affect_each_other(names: list[str]) -> None
 
 
 def test_a_bucket_with_dots_stays_in_the_path_if_the_host_is_an_ip_address() -> None:
-    where = BUCKET | {"bucket": "a.b", "endpoint_url": HTTP_AT_AN_ADDRESS[0]}
-    assert UrlSigner(SIGNER, **where).sign("key") == botocore_url(SIGNER, "key", **where | {"path_style": True})
+    arguments = BUCKET | {"bucket": "a.b", "endpoint_url": HTTP_AT_AN_ADDRESS[0]}
+    assert UrlSigner(SIGNER, **arguments).sign("key") == botocore_url(SIGNER, "key", **arguments | {"path_style": True})

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from core.pruning.files import ALL_MATCH, MAY_MATCH
 from core.pruning.predicate import compile_predicate
 from tests.examples import examples
-from tests.property.pruning.kinds import order
+from tests.property.pruning.column_types import order
 from tests.property.pruning.predicates import (
     Column,
     Drawing,
@@ -44,7 +44,7 @@ def test_no_file_with_a_matching_row_is_skipped(language: str, table: Table, dat
     truth_values = table.compile(predicate, language).evaluate(columns_of(files))
     for file, value in zip(files, truth_values, strict=True):
         truths = [
-            predicate.truth(row, table.utc_offset, mystery) for row in file.rows for mystery in (True, False, None)
+            predicate.truth(row, table.utc_offset, unknown) for row in file.rows for unknown in (True, False, None)
         ]
         event("some row matches" if True in truths else "no row matches")
         assert value & MAY_MATCH or True not in truths
@@ -52,7 +52,7 @@ def test_no_file_with_a_matching_row_is_skipped(language: str, table: Table, dat
 
 
 def outcomes_in(file: File, leaf: Leaf, utc_offset: int) -> set[Truth]:
-    """The outcomes of a leaf that exact statistics (minimum, maximum, whether there are nulls) do not rule out."""
+    """Returns the outcomes of a leaf that exact statistics (minimum, maximum, nulls or not) do not rule out."""
     column = leaf.column
     values = [row[column] for row in file.rows if row[column] is not None]
     has_null = len(values) < len(file.rows)
@@ -61,29 +61,29 @@ def outcomes_in(file: File, leaf: Leaf, utc_offset: int) -> set[Truth]:
     nulls: set[Truth] = {None} if has_null else set()
     if not values:
         return nulls
-    if leaf.operator == "itself":
+    if leaf.operator == "IS TRUE":
         return nulls | {*values}
     (operand,) = leaf.operands
     key = operand.key(utc_offset)
     has_stats = column.place != "partition"
-    if has_stats and column.kind.name in ("timestamp", "timestamp_ntz"):
+    if has_stats and column.type.name in ("timestamp", "timestamp_ntz"):
         values += truncated_values(values)
-    may_be_nan = has_stats and column.kind.name in ("float", "double")
+    may_be_nan = has_stats and column.type.name in ("float", "double")
     numbers = [operand.of_column(value, utc_offset) for value in values if not (may_be_nan and math.isnan(value))]
     if not numbers:  # the file has no bounds
-        return nulls | of_range(leaf.operator, -math.inf, math.nan, key)
-    of_nan = {compare(leaf.operator, math.nan, key)} if may_be_nan else set()
-    return nulls | of_nan | of_range(leaf.operator, min(numbers, key=order), max(numbers, key=order), key)
+        return nulls | outcomes_of_range(leaf.operator, -math.inf, math.nan, key)
+    nan = {compare(leaf.operator, math.nan, key)} if may_be_nan else set()
+    return nulls | nan | outcomes_of_range(leaf.operator, min(numbers, key=order), max(numbers, key=order), key)
 
 
 def truncated_values(times: list[int]) -> list[int]:
-    """Values that may have been truncated to a whole millisecond: later ones, and before 1973 also earlier ones."""
+    """Returns the latest (before 1973 also the earliest) value that may have been truncated to a whole millisecond."""
     least, greatest = min(times), max(times)
     below = [least - 999] if least % 1000 == 0 and least < YEAR_1973 else []
     return below + ([greatest + 999] if greatest % 1000 == 0 else [])
 
 
-def of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
+def outcomes_of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
     ends = {compare(operator, least, key), compare(operator, greatest, key)}
     inside = compare("<=", least, key) and compare("<=", key, greatest)
     return ends | {True} if operator == "=" and inside else ends
@@ -91,7 +91,7 @@ def of_range(operator: str, least: Any, greatest: Any, key: Any) -> set[Truth]:
 
 @pytest.mark.hypothesis
 def test_a_file_whose_ranges_exclude_the_predicate_is_skipped(record_property):
-    """With exact statistics, the truth value rules out everything that they rule out for each comparison alone."""
+    """With exact statistics, the truth value rules out every outcome that the ranges of each comparison rule out."""
     without_a_match: Counter[bool] = Counter()
 
     @settings(max_examples=EXAMPLES, deadline=None)
@@ -167,6 +167,6 @@ def test_no_hint_raises(text: str, stats: str | None, partition: str | None):
 def test_no_statistics_raise(stats: Any, column: Column, data: st.DataObject):
     table = Table([column], mapped=False, utc_offset=0)
     predicate = sql_leaf(Drawing(data, [column]), column)
-    forms = {name: {column.name: stats} for name in ("minValues", "maxValues", "nullCount")} | {"numRecords": stats}
-    file = File({}, json.dumps(forms), None, [])
+    document = {name: {column.name: stats} for name in ("minValues", "maxValues", "nullCount")}
+    file = File({}, json.dumps(document | {"numRecords": stats}), None, [])
     assert len(table.compile(predicate, "sql").evaluate(columns_of([file, file]))) == 2

@@ -1,4 +1,4 @@
-"""Runs every handler in a fresh process, as Lambda does, with tracing, and checks which packages it imports."""
+"""Runs every handler in a new process with tracing, as Lambda does, and checks which packages it imports."""
 
 import json
 import os
@@ -13,7 +13,6 @@ from infra import build
 ROOT = Path(__file__).parents[2]
 HANDLERS = {path.stem for path in (ROOT / "handlers").glob("[!_]*.py")}
 ROUTES = sorted(HANDLERS - build.OTHER_STACKS)
-READ_LOGS = build.READ_TABLES
 NEVER_NEEDED = {"boto3", "deltalake", "pydantic", "pyarrow", "pandas", "pyspark", "typer", "moto"}
 
 PROGRAM = """
@@ -44,4 +43,4 @@ def test_a_handler_imports_only_what_its_route_needs_and_requires_a_token(route:
     # The token in the sample events is invalid. The unknown route does not check it.
     assert result["answer"]["statusCode"] == (404 if route == "unknown_route" else 401)
     assert not NEVER_NEEDED.intersection(result["modules"])
-    assert ("arro3" in result["modules"]) == (route in READ_LOGS)
+    assert ("arro3" in result["modules"]) == (route in build.READ_TABLES)

@@ -11,7 +11,7 @@ from handlers.unknown_route import lambda_handler
 
 ROUTES = read_routes()
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "BREW")
-KNOWN = sorted({route.resource for route in ROUTES if route.method != ANY})
+RESOURCES = sorted({route.resource for route in ROUTES if route.method != ANY})
 
 
 def answer_to(method: str, path: str):
@@ -21,8 +21,8 @@ def answer_to(method: str, path: str):
     return lambda_handler(proxy_event(request, match, now=0), object())
 
 
-@pytest.mark.parametrize("resource", KNOWN)
-def test_another_method_on_a_known_path_is_a_405_that_lists_the_allowed_ones(resource):
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_another_method_on_a_known_path_is_a_405_that_lists_the_allowed_methods(resource):
     allowed = sorted(route.method for route in ROUTES if route.resource == resource)
     path = "/delta-sharing" + re.sub(r"{\w+}", "n%C3%A4me.1", resource)
     for method in set(METHODS).difference(allowed):

@@ -1,5 +1,6 @@
-"""Requests, one model per route.
+"""The parameters of every route, parsed from a `Request`.
 
 Every model is a frozen dataclass with a classmethod `parse(request)` that raises a `SharingError` for bad input.
-Handlers decide when to parse, because the order in which errors are reported matches the reference server.
+`Request` gives typed access to query parameters, and `Body` to the fields of a JSON body. The caller decides when to
+parse, because errors are reported in the same order as by the reference server.
 """

@@ -9,11 +9,10 @@ from typing import Any
 
 import orjson
 
-from core.api.requests.request import Request
+from core.api.requests.request import INT64_MAX, Request
 from core.errors import MalformedRequestError
 
 INT32_MAX = 2**31 - 1
-INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ class Body:
         value = self.fields.get(name)
         if value is None:
             return None
-        number = _whole(value)
+        number = _whole_number(value)
         if number is None:
             shown = f"a {type(value).__name__}" if isinstance(value, list | dict) else str(value)[:100]
             raise MalformedRequestError(f"Not a numeric value: {shown}")
@@ -71,7 +70,7 @@ class Body:
         return number
 
 
-def _whole(value: object) -> int | None:
+def _whole_number(value: object) -> int | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
@@ -79,6 +78,6 @@ def _whole(value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, str) and value.removeprefix("-").isdecimal() and value.isascii():
-        # Python refuses to convert strings of more than 4,300 digits. They are out of range anyway.
+        # Python refuses to convert strings of more than 4,300 digits. Such numbers are out of range anyway.
         return int(value) if len(value) <= 4000 else INT64_MAX + 1
     return None

@@ -35,10 +35,10 @@ class Capabilities:
 
 @dataclass(frozen=True, slots=True)
 class FileIdHash:
-    """Which format's hash the client wants as file id. Parsed apart from the capabilities: after a query's body."""
+    """The format whose hash makes the file ids. Parsed separately, because it is checked after a query's body."""
 
     format: str | None
-    """None if the client did not ask; the format of the response then decides."""
+    """None if the client did not send the header; the format of the response then decides."""
 
     @classmethod
     def parse(cls, request: Request) -> "FileIdHash":
@@ -54,10 +54,10 @@ class FileIdHash:
 def _formats(value: str | None) -> frozenset[str]:
     if value is None:
         return frozenset((PARQUET,))
-    known = frozenset(_items(value)).intersection(FORMATS)
-    if not known:
+    supported = frozenset(_items(value)).intersection(FORMATS)
+    if not supported:
         raise InvalidParameterError("Unsupported responseformat. Supported: parquet, delta")
-    return known
+    return supported
 
 
 def _items(value: str) -> list[str]:

@@ -14,7 +14,7 @@ from core.errors import InvalidParameterError
 
 @dataclass(frozen=True, slots=True)
 class MaxFiles:
-    """Parsed on its own first: a bad `maxFiles` is reported before a missing table, every other error after it."""
+    """Parsed separately, because a bad `maxFiles` is reported before a missing table and any other error after it."""
 
     number: int | None
 
@@ -84,5 +84,5 @@ def _version(request: Request, name: str) -> int | None:
 
 
 def _flag(request: Request, name: str) -> bool:
-    """True only for "true" in any case (the Python client sends `True`); any other text is false."""
+    """Returns True for "true" in any case (the Python client sends `True`), and False for any other text."""
     return request.query.get(name, "").lower() == "true"

@@ -13,6 +13,6 @@ class CredentialsRequest:
 
     @classmethod
     def parse(cls, request: Request) -> "CredentialsRequest":
-        if not request.body.strip():  # Unlike for other routes, the body is optional.
+        if not request.body.strip():  # Unlike on other routes, the body is optional.
             return cls(None)
         return cls(Body.parse(request, "GenerateTemporaryTableCredentialRequest").text("location"))

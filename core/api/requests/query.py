@@ -86,33 +86,33 @@ def page_size(max_files: int | None) -> int | None:
 
 
 def _check(query: QueryRequest, *, async_query: bool) -> None:
-    points = (query.version, query.timestamp, query.starting_version)
-    paged, refreshed = query.page_token is not None, query.refresh_token is not None
+    points_in_time = (query.version, query.timestamp, query.starting_version)
+    is_next_page, is_refresh = query.page_token is not None, query.refresh_token is not None
     rules = (
         (
-            sum(point is not None for point in points) > 1,
+            sum(point is not None for point in points_in_time) > 1,
             "Please only provide one of: version,timestamp,startingVersion",
         ),
-        (_negative(query.version), "table version cannot be negative."),
-        (_negative(query.starting_version), "startingVersion cannot be negative."),
+        (_is_negative(query.version), "table version cannot be negative."),
+        (_is_negative(query.starting_version), "startingVersion cannot be negative."),
         (query.max_files is not None and query.max_files <= 0, MAX_FILES_NOT_POSITIVE),
         (
             query.reads_history and query.include_refresh_token,
             "includeRefreshToken cannot be used when querying a specific version.",
         ),
         (
-            paged and query.include_refresh_token,
+            is_next_page and query.include_refresh_token,
             "includeRefreshToken must be used in the first page request.",
         ),
-        (query.reads_history and refreshed, "refreshToken cannot be used when querying a specific version."),
-        (paged and refreshed, "refreshToken must be used in the first page request."),
+        (query.reads_history and is_refresh, "refreshToken cannot be used when querying a specific version."),
+        (is_next_page and is_refresh, "refreshToken must be used in the first page request."),
         (async_query and not query.idempotency_key, "idempotency_key is required for async query."),
-        (_negative(query.limit_hint), "limitHint cannot be negative."),
+        (_is_negative(query.limit_hint), "limitHint cannot be negative."),
     )
-    for broken, message in rules:
-        if broken:
+    for is_broken, message in rules:
+        if is_broken:
             raise InvalidParameterError(message)
 
 
-def _negative(number: int | None) -> bool:
+def _is_negative(number: int | None) -> bool:
     return number is not None and number < 0

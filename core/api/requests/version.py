@@ -8,7 +8,7 @@ from core.api.requests.request import Request
 @dataclass(frozen=True, slots=True)
 class VersionRequest:
     starting_timestamp: str | None
-    """Parsed as a time only after the table is known to share its history."""
+    """Not yet parsed: a table without shared history is reported before an invalid timestamp."""
 
     @classmethod
     def parse(cls, request: Request) -> "VersionRequest":

@@ -1,7 +1,7 @@
 """The store, the clock and the retries that both parts of the administration share.
 
 One revision guards a share with its schemas and tables, and one guards a recipient with its grants and tokens. A
-change reads the entry, decides, and writes in one transaction that fails if the revision has changed. It then retries.
+change reads the entry and writes it in one transaction, which fails if the revision has changed. It is then retried.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 from core.api.tokens import SigningKey
 from core.catalog import items
 from core.catalog.errors import ConflictError
-from core.catalog.store import CatalogStore, OvertakenError
+from core.catalog.store import CatalogStore, RetryableWriteError
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -55,14 +55,14 @@ class Administration:
         for attempt in range(ATTEMPTS):
             try:
                 return change()
-            except OvertakenError:
+            except RetryableWriteError:
                 self._sleep(random.uniform(0, min(0.5, 0.02 * 2**attempt)))  # noqa: S311
         raise ConflictError("the entry is being changed concurrently: try again in a moment")
 
     def _ensure_signing_keys(self) -> None:
         if not self._store.get([items.SIGNING_KEYS]):
             keys = (self._new_signing_key(),)
-            with contextlib.suppress(OvertakenError):
+            with contextlib.suppress(RetryableWriteError):
                 self._store.write([self._store.create(items.signing_keys_item(keys, revision=0))])
 
     def _new_signing_key(self) -> SigningKey:

@@ -11,7 +11,7 @@ MAX_PROPERTIES = 50
 MAX_TOKEN_SECONDS = 10 * 365 * 24 * 3600
 MAX_STALENESS_SECONDS = 24 * 3600
 
-# Only the ARN of one key. It goes into the session policy of vended credentials, where `*` would match any key.
+# Exactly one key: the ARN is copied into the session policy of vended credentials, where `*` would match any key.
 KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+", re.ASCII)
 _ID = re.compile(r"[!-~]{1,128}")
 
@@ -39,7 +39,7 @@ def check_share(share: Share) -> None:
     check_id(share.id)
     check_texts(display_name=share.display_name, comment=share.comment)
     if len(share.properties) > MAX_PROPERTIES:
-        raise InvalidEntryError(f"a share has at most {MAX_PROPERTIES} properties, not {len(share.properties)}")
+        raise InvalidEntryError(f"a share can have at most {MAX_PROPERTIES} properties, not {len(share.properties)}")
     for name, value in share.properties.items():
         check_texts(**{f"property {name!a}": name + value})
 
@@ -61,12 +61,12 @@ def check_table(table: Table) -> None:
     if not table.location:
         raise InvalidEntryError("a table must have a location")
     if not table.access_modes or not set(table.access_modes) <= {URL_ACCESS, DIR_ACCESS}:
-        raise InvalidEntryError(f"access modes are '{URL_ACCESS}', '{DIR_ACCESS}' or both: {table.access_modes!a}")
+        raise InvalidEntryError(f"access modes must be '{URL_ACCESS}', '{DIR_ACCESS}' or both: {table.access_modes!a}")
     if not 0 <= table.start_version < 2**63:
-        raise InvalidEntryError(f"the start version must not be negative or huge: {table.start_version}")
+        raise InvalidEntryError(f"the start version must be 0 to {2**63 - 1}: {table.start_version}")
     if not (math.isfinite(table.staleness_seconds) and 0 <= table.staleness_seconds <= MAX_STALENESS_SECONDS):
         raise InvalidEntryError(
-            f"the accepted staleness must be 0 to {MAX_STALENESS_SECONDS} seconds: {table.staleness_seconds}"
+            f"the staleness must be 0 to {MAX_STALENESS_SECONDS} seconds: {table.staleness_seconds}"
         )
 
 
@@ -77,4 +77,4 @@ def check_lifetime(seconds: int) -> None:
 
 def check_grace(seconds: int) -> None:
     if not 0 <= seconds <= MAX_TOKEN_SECONDS:
-        raise InvalidEntryError(f"a grace period is 0 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")
+        raise InvalidEntryError(f"a grace period must be 0 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")

@@ -81,7 +81,7 @@ class RecipientAdministration(Administration):
     def rotate_token(
         self, recipient: str, token_id: str | None = None, *, grace_seconds: int, lifetime_seconds: int
     ) -> tuple[Token, str]:
-        """Issues a new token. The old token (by default all) expires no later than the end of the grace period."""
+        """Issues a new token. The old token (by default all) expires when the grace period ends, or earlier."""
         check_grace(grace_seconds)
         latest = int(self._now()) + grace_seconds
 
@@ -125,12 +125,12 @@ class RecipientAdministration(Administration):
             if new == old:
                 return Written(old, "unchanged")
             new = self._without_expired_tokens(new)
-            gone = {token.sha256 for token in old.tokens} - {token.sha256 for token in new.tokens}
+            removed = {token.sha256 for token in old.tokens} - {token.sha256 for token in new.tokens}
             self._store.write(
                 [
                     self._store.replace(items.recipient_item(new, revision + 1), revision),
                     *(self._store.put(items.token_item(token, new)) for token in new.tokens),
-                    *(self._store.delete(items.token_key(sha256)) for sha256 in gone),
+                    *(self._store.delete(items.token_key(sha256)) for sha256 in removed),
                 ]
             )
             return Written(new, "updated")

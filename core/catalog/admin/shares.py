@@ -57,17 +57,17 @@ class ShareAdministration(Administration):
 
         def change() -> Share:
             old, revision, _ = self._open_share(share)
-            below = self._store.query(items.children(share))
-            if below and not cascade:
+            children = self._store.query(items.children_pk(share))
+            if children and not cascade:
                 raise EntryInUseError(f"share '{old.name}' still has schemas")
-            self._remove_below(share, revision, below, and_share=True)
+            self._remove_children(share, revision, children, and_share=True)
             return old
 
         return self._retry(change)
 
     def schemas(self, share: str) -> list[Schema]:
         self._open_share(share)
-        return [items.to_schema(item) for item in self._store.query(items.children(share), items.SCHEMAS)]
+        return [items.to_schema(item) for item in self._store.query(items.children_pk(share), items.SCHEMAS)]
 
     def put_schema(self, share: str, schema: str) -> Written[Schema]:
         check_name("schema", schema)
@@ -78,7 +78,7 @@ class ShareAdministration(Administration):
             if key in found:
                 return Written(items.to_schema(found[key]), "unchanged")
             new = Schema(schema, owner.name)
-            self._write_below(share, revision, self._store.create(items.schema_item(new, owner.id)))
+            self._write_children(share, revision, self._store.create(items.schema_item(new, owner.id)))
             return Written(new, "created")
 
         return self._retry(change)
@@ -90,10 +90,10 @@ class ShareAdministration(Administration):
             _, revision, found = self._open_share(share, key)
             if key not in found:
                 raise _schema_not_found(share, schema)
-            tables = self._store.query(items.children(share), items.tables_of(schema))
+            tables = self._store.query(items.children_pk(share), items.tables_prefix(schema))
             if tables and not cascade:
                 raise EntryInUseError(f"schema '{share}.{schema}' still has tables")
-            self._remove_below(share, revision, [*tables, found[key]])
+            self._remove_children(share, revision, [*tables, found[key]])
 
         self._retry(change)
 
@@ -105,8 +105,8 @@ class ShareAdministration(Administration):
             key = items.schema_key(share, schema)
             if key not in self._open_share(share, key)[2]:
                 raise _schema_not_found(share, schema)
-            prefix = items.tables_of(schema)
-        return [items.to_table(item) for item in self._store.query(items.children(share), prefix)]
+            prefix = items.tables_prefix(schema)
+        return [items.to_table(item) for item in self._store.query(items.children_pk(share), prefix)]
 
     def table(self, share: str, schema: str, table: str) -> Table:
         key = items.table_key(share, schema, table)
@@ -164,14 +164,14 @@ class ShareAdministration(Administration):
                 if id_key in found:
                     raise EntryExistsError(f"the id {content.id} belongs to table '{found[id_key]['table']}'")
                 actions = map(self._store.create, (items.table_item(new), items.table_id_item(new)))
-                self._write_below(share, revision, *actions)
+                self._write_children(share, revision, *actions)
                 return Written(new, "created")
             old = items.to_table(found[key])
             _require_same_id("table", old.full_name, old.id, table_id)
             new = replace(new, name=old.name, id=old.id)
             if new == old:
                 return Written(old, "unchanged")
-            self._write_below(share, revision, self._store.put(items.table_item(new)))
+            self._write_children(share, revision, self._store.put(items.table_item(new)))
             return Written(new, "updated")
 
         return self._retry(change)
@@ -183,7 +183,7 @@ class ShareAdministration(Administration):
             _, revision, found = self._open_share(share, key)
             if key not in found:
                 raise _table_not_found(share, schema, table)
-            self._remove_below(share, revision, [found[key]])
+            self._remove_children(share, revision, [found[key]])
 
         self._retry(change)
 
@@ -195,30 +195,30 @@ class ShareAdministration(Administration):
             raise EntryNotFoundError(f"share '{share}' does not exist")
         return items.to_share(found[key]), found[key]["revision"], found
 
-    def _write_below(self, share: str, revision: int, *actions: "Action") -> None:
+    def _write_children(self, share: str, revision: int, *actions: "Action") -> None:
         self._store.write([self._store.raise_revision(items.share_key(share), revision), *actions])
 
-    def _remove_below(self, share: str, revision: int, below: Sequence[Item], *, and_share: bool = False) -> None:
-        """Uses several transactions if necessary, tables before schemas, so that each leaves a valid state."""
+    def _remove_children(self, share: str, revision: int, children: Sequence[Item], *, and_share: bool = False) -> None:
+        """Uses several transactions if necessary. Removes tables before schemas, so that each leaves a valid state."""
         actions: list[Action] = []
-        for item in sorted(below, key=lambda item: not item["sk"].startswith(items.TABLES)):
+        for item in sorted(children, key=lambda item: not item["sk"].startswith(items.TABLES)):
             actions.append(self._store.delete(Key(item["pk"], item["sk"])))
             if item["sk"].startswith(items.TABLES):
                 actions.append(self._store.delete(items.table_id_key(item["id"])))
-        # Leaves room for the share, and is even, which keeps a table and its id in the same transaction.
+        # Leaves room for the share. The number is even, so a table and its id are in the same transaction.
         step = ACTIONS_PER_WRITE - 2
         while len(actions) > step:
-            self._write_below(share, revision, *actions[:step])
+            self._write_children(share, revision, *actions[:step])
             actions, revision = actions[step:], revision + 1
         if and_share:
             self._store.write([*actions, self._store.delete(items.share_key(share), revision)])
         else:
-            self._write_below(share, revision, *actions)
+            self._write_children(share, revision, *actions)
 
 
-def _require_same_id(kind: str, name: str, kept: str, given: str | None) -> None:
-    if given not in (None, kept):
-        raise EntryExistsError(f"{kind} '{name}' has the id {kept}, which cannot be changed")
+def _require_same_id(kind: str, name: str, existing: str, given: str | None) -> None:
+    if given not in (None, existing):
+        raise EntryExistsError(f"{kind} '{name}' has the id {existing}, which cannot be changed")
 
 
 def _schema_not_found(share: str, schema: str) -> EntryNotFoundError:

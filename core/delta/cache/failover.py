@@ -1,4 +1,4 @@
-"""Falls back to the log when an index fails, even in the middle of an answer. The answer stays the same."""
+"""Falls back to the log if an index fails, even in the middle of a response. The response stays the same."""
 
 import logging
 from collections.abc import Iterator
@@ -38,7 +38,7 @@ class IndexFailover:
         self._cached.clear()
 
     def protected(self, loaded: LoadedSnapshot) -> Snapshot:
-        """The snapshot. If it was read from an index that fails later, its remaining files come from the log."""
+        """Returns the snapshot. If its index fails while it is read, the remaining files come from the log."""
         if index_build(loaded) is None:
             return loaded.snapshot
         return replace(loaded.snapshot, batches=partial(self._batches, loaded))

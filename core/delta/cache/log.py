@@ -1,6 +1,6 @@
-"""A table's log as one request sees it: never older than the request, and listed no more often than needed.
+"""A table's log for one request: never older than the request, and listed no more often than needed.
 
-A warm table costs one listing from the last known version on, or none within the staleness that the table accepts.
+A cached table needs one listing from the last known version on, or none within the staleness that the table accepts.
 """
 
 from collections.abc import Callable
@@ -24,15 +24,15 @@ class CachedLog:
         self._now = now
 
     @property
-    def arrival(self) -> float:
-        """When the request began."""
+    def request_start(self) -> float:
+        """Seconds since 1970."""
         return min(self._now(), self._storage.opened_at)
 
-    def since(self, moment: float, *, index: Indexes | None = None) -> Log:
-        """The log as listed at `moment` or later. Concurrent requests, and the steps of one, share a listing."""
+    def since(self, time: float, *, index: Indexes | None = None) -> Log:
+        """Returns the log as listed after `time`. Concurrent requests and the steps of a request share it."""
         cached = self._cached
         listed, latest = cached.log, cached.latest  # read once: eviction may clear them at any time
-        if listed and cached.listed_at > moment:
+        if listed and cached.listed_at > time:
             return listed
         now = self._now()
         objects, location = self._storage.objects(), self._storage.location
@@ -52,17 +52,17 @@ class CachedLog:
         return log
 
     def back_to(self, version: int) -> Log:
-        """A fresh log that reaches back to a version; the whole log if the cached listing does not."""
-        log = self.since(self.arrival)
+        """Returns a fresh log that goes back to a version: the whole log if the cached listing does not."""
+        log = self.since(self.request_start)
         return log if log.reaches(version) else self.whole()
 
     def newest(self) -> Log:
-        """A new listing from the last checkpoint on."""
+        """Lists the log again from the last checkpoint on."""
         log = self._cached.log = latest_log(self._storage.objects(), self._storage.location)
         return log
 
     def whole(self) -> Log:
-        """A new listing of all of it."""
+        """Lists the whole log again."""
         log = self._cached.log = whole_log(self._storage.objects(), self._storage.location)
         return log
 
@@ -71,14 +71,14 @@ class CachedLog:
 
         log, get = self.back_to(-1), self._storage.objects().get
 
-        def stated_time(version: int) -> int | None:
+        def timestamp(version: int) -> int | None:
             commit = log.commits.get(version)
             return in_commit_timestamp(get(commit.key)) if commit else None
 
-        return History(log, stated_time)
+        return History(log, timestamp)
 
 
 def _log_from_index(indexed: TableIndex, objects: ObjectReader, location: S3Location) -> Log | None:
-    """One listing from the index's version on; None if the index was built from another log."""
+    """Lists the log from the index's version on. Returns None if the index was built from another log."""
     log = list_log(objects, location, from_version=max(indexed.version - LOOK_BACK, 0))
     return log if log.file(indexed.version) == indexed.tip else None

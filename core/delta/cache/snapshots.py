@@ -1,6 +1,7 @@
-"""Loads snapshots of one table by the shortest way: from a cached snapshot, from an index, or from the log alone.
+"""Loads snapshots of one table and caches them.
 
-A large table may have an index, which takes the place of the log's checkpoint. What was loaded is cached.
+A snapshot comes from the source that needs the fewest reads: a cached snapshot, an index, or the log alone. A large
+table may have an index, which replaces the checkpoint of the log.
 """
 
 from core.delta.cache.log import CachedLog
@@ -13,13 +14,13 @@ from core.delta.snapshot import LoadedSnapshot, Snapshot, SnapshotSummary
 from core.errors import ChangedLogError
 from core.storage.session import StorageSession
 
-# Per table. The pages of a range start with the same two or three summaries, besides the one they continue from.
+# Per table. The pages of a range need the same two or three summaries, and that of the version they continue from.
 MAX_SUMMARIES = 8
-# A newer checkpoint replaces the cached snapshot as the base of replay if it is this many commits ahead, or if the
-# commits since the last checkpoint name this many files.
+# A newer checkpoint replaces the cached snapshot as the base of replay if it is more than this many commits ahead, or
+# if the commits since the last checkpoint name more than this many files.
 MANY_COMMITS = 100
 MANY_FILES = 10_000
-# Commits that are replayed on top of an index. Beyond either limit, the log is read instead.
+# Limits on the commits that are replayed on an index. Beyond either, the log is read instead.
 MAX_COMMITS_OVER_INDEX = 100
 MAX_BYTES_OVER_INDEX = 16 * 1024 * 1024
 # Tables of at least this many files are read from an index even if a snapshot is cached.
@@ -36,7 +37,7 @@ class SnapshotLoader:
         self._index = index
 
     def latest(self, log: Log) -> LoadedSnapshot:
-        """The latest version: from the cached snapshot, from an index, or from the log alone."""
+        """Loads the latest version from the cached snapshot, an index, or the log alone."""
         self._cached.latest = latest = self._load_latest(log)
         return latest
 
@@ -63,7 +64,7 @@ class SnapshotLoader:
         return summary
 
     def from_newest_checkpoint(self, snapshot: Snapshot) -> Snapshot:
-        """The same version, read from its newest checkpoint, which is the last to be cleaned up."""
+        """Returns the same version, read from its newest checkpoint, which is cleaned up last."""
         cached, version = self._cached, snapshot.version
         segment = self._log.back_to(version).segment(version)
         if segment.checkpoint_id == snapshot.checkpoint_id:
@@ -77,20 +78,20 @@ class SnapshotLoader:
         return loaded.snapshot
 
     def from_checkpoint(self, checkpoint_id: str, version: int) -> LoadedSnapshot:
-        """A version with its files in the order that reading it from `checkpoint_id` gives."""
+        """Loads a version with its files in the same order as an earlier read from `checkpoint_id`."""
         log = self._log.back_to(checkpoint_version(checkpoint_id))
         for loaded in (self._cached.latest, self._cached.older):
             if loaded and _is_at(loaded, log, version) and loaded.snapshot.checkpoint_id == checkpoint_id:
                 return loaded
         try:
             segment = log.segment_from_checkpoint(checkpoint_id, version)
-        except ChangedLogError:  # unless the checkpoint is of an old version and was written after the last listing
+        except ChangedLogError:  # the checkpoint may be of an old version and newer than the cached listing
             segment = self._log.whole().segment_from_checkpoint(checkpoint_id, version)
         self._cached.older = older = self._read(segment)
         return older
 
     def from_log(self, log: Log, version: int) -> Snapshot:
-        """A version read from the log alone. It is not cached."""
+        """Loads a version from the log alone and does not cache it."""
         return self._read(log.segment(version)).snapshot
 
     def _load_latest(self, log: Log) -> LoadedSnapshot:
@@ -106,7 +107,7 @@ class SnapshotLoader:
         return self._advance(base, log, log.version)
 
     def _latest_index(self, base: LoadedSnapshot | None) -> TableIndex | None:
-        """The newest index, unless a small table is already in memory."""
+        """Returns the newest index, unless a small table is already in memory."""
         if self._index is None or (base and not index_build(base) and base.snapshot.num_files < LARGE_TABLE):
             return None
         try:
@@ -117,7 +118,7 @@ class SnapshotLoader:
             return None
 
     def _advance(self, base: LoadedSnapshot | None, log: Log, version: int) -> LoadedSnapshot:
-        """A version, from `base` if that is shorter than from the last checkpoint."""
+        """Loads a version from `base`, unless reading from the last checkpoint is shorter."""
         if base is None or not _leads_to(base, log, version):
             return self._read(log.segment(version))
         if base.snapshot.version == version:
@@ -127,7 +128,7 @@ class SnapshotLoader:
     def _read(
         self, segment: LogSegment, base: LoadedSnapshot | None = None, checkpoint: CheckpointFiles | None = None
     ) -> LoadedSnapshot:
-        # Imports the Parquet reader, which the version route does without.
+        # Imports the Parquet reader, which the version route does not need.
         from core.delta.reader import read_snapshot
 
         storage = self._storage
@@ -135,7 +136,7 @@ class SnapshotLoader:
 
 
 def index_build(loaded: LoadedSnapshot) -> str | None:
-    """The build of the index that a snapshot was read from; None if it was read from the log."""
+    """Returns the build of the index that a snapshot was read from, or None if it was read from the log."""
     return getattr(loaded.state.checkpoint, "build", None)
 
 
@@ -162,7 +163,7 @@ def _reaches(indexed: TableIndex, log: Log, version: int) -> bool:
 
 
 def _leads_to(base: LoadedSnapshot, log: Log, version: int) -> bool:
-    """Whether the version can be replayed from `base`, and no newer checkpoint is a shorter way."""
+    """Whether the version can be replayed from `base`, and that is shorter than from a newer checkpoint."""
     at = base.state.segment.version
     if at > version or base.state.segment.tip != log.file(at):
         return False

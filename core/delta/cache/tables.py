@@ -1,7 +1,7 @@
-"""What a process keeps of each table between requests, and the limits on it.
+"""The cache of tables that a process keeps between requests, and its limits.
 
-Entries belong to the credentials that read them. Memory and disk are bounded in bytes; the least recently used tables
-are evicted first.
+An entry is served only to the credentials that read it. Memory and disk are limited in bytes; the least recently used
+tables are evicted first.
 """
 
 import shutil
@@ -26,29 +26,29 @@ class CacheLimits:
 
     @classmethod
     def of(cls, memory_mb: float) -> "CacheLimits":
-        """Uses half of the free disk; the other half stays free for files that are being read."""
+        """Uses half of the free disk. The other half is for files that are being read."""
         disk_bytes = shutil.disk_usage(tempfile.gettempdir()).free // 2
         return cls(int(memory_mb * 1024 * 1024), disk_bytes)
 
 
 @dataclass(slots=True)
 class CachedTable:
-    """The cached state of one table. Whoever uses it holds `lock`, so concurrent requests share one read."""
+    """The cached state of one table. Use it only while holding `lock`, so that concurrent requests share one read."""
 
-    reader: str
-    """The access key id of the credentials that read it."""
+    access_key_id: str
+    """Identifies the credentials that read the table."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: Log | None = None
     listed_at: float = 0
     latest: LoadedSnapshot | None = None
     older: LoadedSnapshot | None = None
-    """The older version that was last requested: one query of it may take several requests."""
+    """The older version that was requested last, because a query may take several requests."""
     summaries: dict[int, tuple[str, SnapshotSummary]] = field(default_factory=dict)
-    """By version, each with the log tip that it was read at; most recently used last."""
+    """By version, each with its log tip. The most recently used is last."""
 
     @property
     def listed_bytes(self) -> int:
-        # Eviction reads this without the lock, while requests continue: copy first.
+        # Eviction reads this without the lock while requests continue, so copy first.
         log, summaries = self.log, list(self.summaries.values())
         schemas = sum(len(summary.metadata.schema_string) for _, summary in summaries)
         return schemas + (COMMIT_BYTES * len(log.commits) if log else 0)
@@ -65,19 +65,19 @@ class TableCache:
         self._tables: OrderedDict[str, CachedTable] = OrderedDict()
 
     def table(self, storage: StorageSession) -> CachedTable:
-        """The table's entry; a new one if other credentials read the present one."""
-        key, reader = storage.location.uri, storage.credentials.access_key_id
+        """Returns the table's entry, or a new one if other credentials read the existing one."""
+        key, access_key_id = storage.location.uri, storage.credentials.access_key_id
         with self._lock:
             cached = self._tables.get(key)
-            if cached is None or cached.reader != reader:
-                cached = self._tables[key] = CachedTable(reader)
+            if cached is None or cached.access_key_id != access_key_id:
+                cached = self._tables[key] = CachedTable(access_key_id)
             self._tables.move_to_end(key)
             if len(self._tables) > MAX_TABLES:
                 self._tables.popitem(last=False)
             return cached
 
     def evict(self) -> None:
-        """Drops the least recently used snapshots until the rest is within the limits."""
+        """Drops the least recently used snapshots until the rest fit the limits."""
         with self._lock:
             memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
             for cached in reversed(self._tables.values()):

@@ -1,6 +1,6 @@
 """Parses and validates the JSON actions of a log.
 
-Every field is checked, because a value of the wrong type would lead to a wrong answer or fail in the middle of one.
+Every field is checked: a value of the wrong type would make an answer wrong, or fail after half of it was sent.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from core.errors import MalformedRequestError
 T = TypeVar("T")
 
 MAX_SIZE = 2**63 - 1
-# Fields of file actions that few tables have. They are relayed unchanged.
-MORE = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
+# Rare fields of file actions. They are relayed unchanged.
+EXTRA_FIELDS = ("tags", "baseRowId", "defaultRowCommitVersion", "clusteringProvider")
 
 
 def memory_of(add: Add) -> int:
@@ -41,7 +41,7 @@ def json_actions(commit: bytes) -> Iterator[dict[str, Any]]:
 
 
 def take_single(action: dict[str, Any], found: dict[str, Any]) -> None:
-    """Collects actions that a commit may contain only once. Tolerates an identical repetition."""
+    """Collects actions that a commit may contain only once. Tolerates an identical duplicate."""
     for name in ("commitInfo", "metaData", "protocol"):
         value = action.get(name)
         if value is not None and found.setdefault(name, of_type(dict, value)) != value and name != "commitInfo":
@@ -57,7 +57,7 @@ def add(action: dict[str, Any]) -> Add:
         of_type(bool, action.get("dataChange", True)),
         optional(str, action.get("stats")),
         deletion_vector(action.get("deletionVector")),
-        more(action),
+        extra_fields(action),
     )
 
 
@@ -71,7 +71,7 @@ def remove(action: dict[str, Any]) -> Remove:
         of_type(bool, action.get("dataChange", True)),
         optional(str, action.get("stats")),
         deletion_vector(action.get("deletionVector")),
-        more(action),
+        extra_fields(action),
     )
 
 
@@ -80,7 +80,7 @@ def cdc(action: dict[str, Any]) -> Cdc:
         path(action["path"]),
         partition_values(action["partitionValues"]),
         size(action["size"]),
-        more(action),
+        extra_fields(action),
     )
 
 
@@ -108,7 +108,7 @@ def metadata(action: dict[str, Any]) -> Metadata:
 
 
 def schema(value: object) -> str:
-    """The schema as text, after checking that its columns are valid."""
+    """Returns the schema unchanged, after checking its columns."""
     text = of_type(str, value)
     parsed = of_type(dict, orjson.loads(text))
     for column in of_type(list, parsed["fields"]):
@@ -131,8 +131,8 @@ def deletion_vector(value: dict[str, Any] | None) -> DeletionVector | None:
     )
 
 
-def more(action: Mapping[str, Any]) -> dict[str, Any] | None:
-    return {name: action[name] for name in MORE if action.get(name) is not None} or None
+def extra_fields(action: Mapping[str, Any]) -> dict[str, Any] | None:
+    return {name: action[name] for name in EXTRA_FIELDS if action.get(name) is not None} or None
 
 
 def path(value: object) -> str:
@@ -157,7 +157,7 @@ def partition_values(value: object) -> dict[str, str | None]:
 
 
 def properties(value: object) -> dict[str, str]:
-    """Properties as texts, because some writers log numbers and booleans. Null properties are left out."""
+    """Returns properties as strings, because some writers log numbers and booleans. Leaves out null properties."""
     values = of_type(dict, value or {})
     return {name: _as_text(setting) for name, setting in values.items() if setting is not None}
 
@@ -170,12 +170,12 @@ def texts(value: object) -> tuple[str, ...]:
     return tuple(of_type(str, text) for text in of_type(list, value or []))
 
 
-def optional(kind: type[T], value: object) -> T | None:
-    return None if value is None else of_type(kind, value)
+def optional(expected: type[T], value: object) -> T | None:
+    return None if value is None else of_type(expected, value)
 
 
-def of_type(kind: type[T], value: object) -> T:
-    """The value, if its type is exactly `kind`: in JSON, a bool is not a number."""
-    if type(value) is not kind:
-        raise TypeError(f"{kind.__name__} expected")
+def of_type(expected: type[T], value: object) -> T:
+    """Returns the value if its type is exactly `expected`. `isinstance` would accept a bool as an int."""
+    if type(value) is not expected:
+        raise TypeError(f"{expected.__name__} expected")
     return value

@@ -1,4 +1,4 @@
-"""Live files by column, some thousand at a time, so that a table of a million files is never in memory as a whole."""
+"""Batches of live files, by column: a few thousand at a time, so a large table is never in memory as a whole."""
 
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,25 +14,23 @@ if TYPE_CHECKING:
 
 
 class ArrowField(NamedTuple):
-    """A field of some files as Arrow has it. It becomes Python values only if it is read."""
+    """One field of a batch as an Arrow array. `read` converts it to Python values."""
 
     array: "Array"
     read: Callable[[], Sequence[Any]]
 
 
 AddFields: TypeAlias = Mapping[str, ArrowField | Sequence[Any]]
-"""Fields of `add` actions by column, under the log's own names. A missing value is None."""
+"""Fields of `add` actions by column, under the log's names. A missing value is None."""
 
 
 class FileBatch(typing.Protocol):
-    """Live files by column."""
-
     @property
     def num_files(self) -> int: ...
 
     @property
     def columns(self) -> Columns:
-        """What predicates are evaluated on."""
+        """The columns that predicates are evaluated on."""
 
     @property
     def paths(self) -> Sequence[str]: ...
@@ -50,19 +48,19 @@ class FileBatch(typing.Protocol):
     def deletion_vectors(self) -> Sequence[DeletionVector | None]: ...
 
     def adds(self) -> Iterator[Add]:
-        """The files as actions, one by one."""
+        """Yields the files as actions."""
 
     def add_fields(self, names: Sequence[str]) -> AddFields:
-        """The named fields. A field that no file has may be left out."""
+        """Returns the named fields. May leave out a field that no file has."""
 
     def between(self, begin: int, end: int) -> "FileBatch": ...
 
     def only(self, chosen: Iterable[object]) -> "FileBatch":
-        """The files whose entry in `chosen` is true."""
+        """Returns the files whose entry in `chosen` is true."""
 
 
 class AddBatch(NamedTuple):
-    """Files from actions. The columns are in the order of the fields of an Add."""
+    """A batch from `Add` actions. Its columns are in the order of the fields of `Add`."""
 
     paths: Sequence[str]
     partition_values: Sequence[Mapping[str, str | None]]
@@ -71,7 +69,7 @@ class AddBatch(NamedTuple):
     data_changes: Sequence[bool]
     stats: Sequence[str | None]
     deletion_vectors: Sequence[DeletionVector | None]
-    more: Sequence[Mapping[str, Any] | None]
+    extra_fields: Sequence[Mapping[str, Any] | None]
 
     @classmethod
     def of(cls, adds: Iterable[Add]) -> "AddBatch":
@@ -95,14 +93,14 @@ class AddBatch(NamedTuple):
     def _field(self, name: str) -> Sequence[Any]:
         if name in FIELDS:
             return self[FIELDS[name]]
-        return [more and more.get(name) for more in self.more]
+        return [fields and fields.get(name) for fields in self.extra_fields]
 
     def between(self, begin: int, end: int) -> "AddBatch":
         return AddBatch._make(column[begin:end] for column in self)
 
     def only(self, chosen: Iterable[object]) -> "AddBatch":
-        places = list(chosen)
-        return AddBatch._make(list(compress(column, places)) for column in self)
+        mask = list(chosen)
+        return AddBatch._make(list(compress(column, mask)) for column in self)
 
 
 # The position of each field in a batch.

@@ -1,6 +1,6 @@
 """Reads the commits of a range of versions in order.
 
-Commits are fetched in parallel, up to a bounded number of bytes ahead, so a range of ten thousand versions is never in
+Commits are fetched in parallel and a bounded number of bytes ahead, so a range of ten thousand versions is never in
 memory as a whole.
 """
 
@@ -20,7 +20,7 @@ PARALLEL_READS = 24
 AHEAD_BYTES = 32 * 1024 * 1024
 # A function reads about 1,000 small objects per second from S3 and has 28 seconds.
 MAX_COMMITS = 20_000
-# Parsed actions take three times as much, and a function has 1,769 MB.
+# Parsed actions take three times as much memory, and a function has 1,769 MB.
 MAX_COMMIT_BYTES = 400_000_000
 
 Get = Callable[[str, str], bytes]
@@ -32,19 +32,19 @@ MERGED_ROWS = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDe
 def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
     """Yields the contents of files in order. Fetching starts when the block begins and stops when it ends."""
     waiting = deque(files)
-    coming: deque[tuple[int, Future[bytes]]] = deque()
+    started: deque[tuple[int, Future[bytes]]] = deque()
     pool = ThreadPoolExecutor(PARALLEL_READS)
 
     def fetch_ahead() -> None:
-        ahead = sum(size for size, _ in coming)
-        while waiting and len(coming) < 2 * PARALLEL_READS and (not coming or ahead < AHEAD_BYTES):
+        ahead = sum(size for size, _ in started)
+        while waiting and len(started) < 2 * PARALLEL_READS and (not started or ahead < AHEAD_BYTES):
             file = waiting.popleft()
-            coming.append((file.size, pool.submit(get, file.key, file.etag)))
+            started.append((file.size, pool.submit(get, file.key, file.etag)))
             ahead += file.size
 
     def contents() -> Iterator[bytes]:
-        while coming:
-            content = coming.popleft()[1].result()
+        while started:
+            content = started.popleft()[1].result()
             fetch_ahead()
             yield content
 
@@ -55,26 +55,26 @@ def fetched(get: Get, files: Iterable[ObjectInfo]) -> Iterator[Iterator[bytes]]:
         pool.shutdown(wait=False, cancel_futures=True)
 
 
-def check_number(commits: int) -> None:
+def check_count(commits: int) -> None:
     if commits > MAX_COMMITS:
         raise AnswerTooLargeError(
             f"The answer needs {commits:,} commits of the table's transaction log, more than the {MAX_COMMITS:,} "
-            "that this server reads at once. Ask for fewer versions, or have the table's owner make a checkpoint."
+            "that this server reads at once. Request fewer versions, or ask the table's owner to create a checkpoint."
         )
 
 
 def check_size(commit_bytes: int) -> None:
-    """Checks what must be in memory at once: all commits of a snapshot, or the largest commit of a range."""
+    """Checks the bytes that are in memory at once: all commits of a snapshot, or the largest commit of a range."""
     if commit_bytes > MAX_COMMIT_BYTES:
         raise AnswerTooLargeError(
             f"The answer needs {commit_bytes / 1e6:,.0f} MB of commits of the table's transaction log at once. This "
-            f"server can hold {MAX_COMMIT_BYTES / 1e6:,.0f} MB. Have the table's owner make a checkpoint."
+            f"server can hold {MAX_COMMIT_BYTES / 1e6:,.0f} MB. Ask the table's owner to create a checkpoint."
         )
 
 
 def read_commits(get: Get, log: Log, start: int, end: int) -> Iterator[Commit]:
-    """Raises at once if a commit of the range is missing. Reads the commits lazily."""
-    check_number(end - start + 1)
+    """Yields the commits of a range, read lazily. Raises immediately if one is missing."""
+    check_count(end - start + 1)
     files = {version: log.commit(version) for version in range(start, end + 1)}
     check_size(max((file.size for file in files.values()), default=0))
     return _commits(get, files, log.timestamps)
@@ -112,7 +112,7 @@ def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
 
 
 def in_commit_timestamp(content: bytes) -> int | None:
-    """The in-commit timestamp of a commit; None if the table has none."""
+    """Returns the in-commit timestamp of a commit, or None if it has none."""
     with actions.valid_actions():
         for action in actions.json_actions(content):
             if (info := action.get("commitInfo")) is not None:
@@ -121,7 +121,7 @@ def in_commit_timestamp(content: bytes) -> int | None:
 
 
 def _changes_no_row(info: dict[str, Any]) -> bool:
-    """Whether the commit is a MERGE that matched nothing. It may still rewrite files, whose rows did not change."""
+    """Whether the commit is a MERGE that changed no row. It may still have rewritten files."""
     metrics = info.get("operationMetrics")
     if info.get("operation") != "MERGE" or not isinstance(metrics, dict):
         return False

@@ -27,10 +27,12 @@ FILE_TYPES: Mapping[str, DataType] = {
     "modificationTime": DataType.int64(),
     "dataChange": DataType.bool(),
     "stats": DataType.string(),
-    "deletionVector": DataType.struct([Field(name, kind, nullable=True) for name, kind in VECTOR_TYPES.items()]),
+    "deletionVector": DataType.struct(
+        [Field(name, data_type, nullable=True) for name, data_type in VECTOR_TYPES.items()]
+    ),
     "tags": _map_of_strings(),
     "baseRowId": DataType.int64(),
     "defaultRowCommitVersion": DataType.int64(),
     "clusteringProvider": DataType.string(),
 }
-FILE_SCHEMA = Schema([Field(name, kind, nullable=True) for name, kind in FILE_TYPES.items()])
+FILE_SCHEMA = Schema([Field(name, data_type, nullable=True) for name, data_type in FILE_TYPES.items()])

@@ -1,10 +1,11 @@
 """Appends a footer with fewer columns to a Parquet file, so that a reader decodes only those.
 
-This module stays only until arro3-io can select columns: `arro3.io.read_parquet` decodes all of them. A reader follows
-the footer at the end of a file, which has the offset of each column from the start of the file. A footer without some
-columns can therefore be appended, and these columns are never decoded. The module unpacks Thrift's compact protocol
-only as far as the lists of columns. It raises `ValueError` for anything unusual, and the caller then reads the whole
-file.
+This module stays only until arro3-io can select columns: `arro3.io.read_parquet` decodes all of them. Delete it then.
+
+A reader starts at the last footer of a file, which has the offset of each column from the start of the file. A second
+footer that names fewer columns can therefore be appended, and the reader never decodes the others. The module decodes
+Thrift's compact protocol only as far as the lists of columns. It raises `ValueError` for anything unusual, and the
+caller then reads all columns.
 """
 
 from collections.abc import Callable, Iterable
@@ -14,7 +15,7 @@ from typing import IO, TypeAlias
 
 MAGIC = b"PAR1"
 
-# A checkpoint of a million files has a footer of 0.2 MB, which takes 30 ms. A hostile one of 4 MB takes 3 s.
+# The footer of a checkpoint of a million files is 0.2 MB and takes 30 ms. A hostile footer of 4 MB takes 3 s.
 MAX_FOOTER_BYTES = 4 * 1024 * 1024
 MAX_STRUCTS = 20_000
 MAX_FIELD = 15
@@ -36,27 +37,27 @@ TYPE, REPETITION, NAME, NUM_CHILDREN = 1, 3, 4, 5
 REPEATED = 2
 
 Lists: TypeAlias = "dict[int, Lists] | None"
-"""Fields of a struct that are lists of structs to unpack, with those of the inner structs. None keeps them packed."""
+"""The fields of a struct whose lists of structs are decoded, with the same for the inner structs. None keeps bytes."""
 LISTS: dict[int, Lists] = {SCHEMA: {}, ROW_GROUPS: {COLUMNS: None}, COLUMN_ORDERS: None}
 
 Value: TypeAlias = "bytes | list[Value] | Struct"
-"""Bytes are packed values."""
+"""Bytes are values that stay encoded."""
 Struct: TypeAlias = "dict[int, tuple[int, Value]]"
 """Types and values by field number."""
 Path: TypeAlias = tuple[str, ...]
 
 
 def narrowed_footer(file: bytes | IO[bytes], wanted: Callable[[Path], bool]) -> bytes:
-    """The bytes to append to `file` so that it has only the leaves whose paths are wanted, such as ("add", "path").
+    """Returns the bytes to append to `file` so that it has only the wanted leaves, such as ("add", "path").
 
     A list or map stays whole if any part of it is wanted. Raises `ValueError` if the footer is unusual.
     """
-    packed = _footer(BytesIO(file) if isinstance(file, bytes) else file)
+    encoded = _footer(BytesIO(file) if isinstance(file, bytes) else file)
     try:
-        footer, _ = _struct(packed, 0, LISTS)
+        footer, _ = _struct(encoded, 0, LISTS)
     except IndexError as problem:
-        raise ValueError("the footer is cut off") from problem
-    narrowed = _packed(_narrowed(footer, wanted))
+        raise ValueError("the footer is truncated") from problem
+    narrowed = _encoded(_narrowed(footer, wanted))
     return narrowed + len(narrowed).to_bytes(4, "little") + MAGIC
 
 
@@ -66,7 +67,7 @@ def _footer(file: IO[bytes]) -> bytes:
     tail = file.read(8)
     size = int.from_bytes(tail[:4], "little")
     if tail[4:] != MAGIC or size > min(end - 8, MAX_FOOTER_BYTES):
-        raise ValueError("there is no Parquet footer, or it is encrypted, or too large")
+        raise ValueError("the Parquet footer is missing, encrypted or too large")
     file.seek(end - 8 - size)
     return file.read(size)
 
@@ -97,13 +98,13 @@ class _Schema:
         self._wanted = wanted
         self._next = 0
         self.kept: list[bool] = []
-        """For each leaf, and so for each column, whether it is kept."""
+        """For each leaf, in column order, whether it is kept."""
 
     def narrowed(self) -> list[Struct]:
         root = self._take()
         below = self._below(root, ())
         if self._next < len(self._elements):
-            raise ValueError("the schema is no tree")
+            raise ValueError("the schema is not a tree")
         return [_with_children(root, len(below)), *(element for child in below for element in child)]
 
     def _below(self, parent: Struct, path: Path) -> list[list[Struct]]:
@@ -130,7 +131,7 @@ class _Schema:
 
     def _take(self) -> Struct:
         if self._next == len(self._elements):
-            raise ValueError("the schema is cut off")
+            raise ValueError("the schema is truncated")
         self._next += 1
         return self._elements[self._next - 1]
 
@@ -146,14 +147,14 @@ def _only(struct: Struct, numbers: Iterable[int]) -> Struct:
 def _kept(struct: Struct, number: int, kept: list[bool]) -> list[Value]:
     values = _list(struct, number)
     if len(values) != len(kept):
-        raise ValueError("the schema has another number of columns")
+        raise ValueError("the number of columns differs from the schema")
     return [*compress(values, kept)]
 
 
 def _list(struct: Struct, number: int) -> list[Value]:
     _, value = struct.get(number, (None, None))
     if not isinstance(value, list):
-        raise ValueError(f"field {number} is no list of structs")  # noqa: TRY004
+        raise ValueError(f"field {number} is not a list of structs")  # noqa: TRY004
     return value
 
 
@@ -163,25 +164,25 @@ def _structs(struct: Struct, number: int) -> list[Struct]:
 
 def _integer(struct: Struct, number: int) -> int:
     """The value of an integer field; 0 if it is missing."""
-    kind, value = struct.get(number, (I32, b"\0"))
-    if kind not in INTEGERS or not isinstance(value, bytes):
-        raise ValueError(f"field {number} is no integer")
+    type_id, value = struct.get(number, (I32, b"\0"))
+    if type_id not in INTEGERS or not isinstance(value, bytes):
+        raise ValueError(f"field {number} is not an integer")
     return _signed(_varint(value, 0)[0])
 
 
 def _text(struct: Struct, number: int) -> str:
-    kind, value = struct.get(number, (None, None))
-    if kind != BINARY or not isinstance(value, bytes):
-        raise ValueError(f"field {number} is no text")
+    type_id, value = struct.get(number, (None, None))
+    if type_id != BINARY or not isinstance(value, bytes):
+        raise ValueError(f"field {number} is not text")
     return value[_varint(value, 0)[1] :].decode()
 
 
 def _struct(data: bytes, at: int, lists: dict[int, Lists]) -> tuple[Struct, int]:
-    """The struct that begins at an offset, and the offset of its end."""
+    """Decodes the struct that begins at an offset. Also returns the offset of its end."""
     struct: Struct = {}
     number = 0
     while head := data[at]:
-        kind = head & 15
+        type_id = head & 15
         at += 1
         if head > 15:
             number += head >> 4
@@ -191,19 +192,19 @@ def _struct(data: bytes, at: int, lists: dict[int, Lists]) -> tuple[Struct, int]
         start = at
         value: Value
         if number in lists:
-            value, at = _unpacked_list(data, at, kind, lists[number])
+            value, at = _decoded_list(data, at, type_id, lists[number])
         else:
-            at = at if kind in BOOLEANS else _end(data, at, kind, MAX_DEPTH)
+            at = at if type_id in BOOLEANS else _end(data, at, type_id, MAX_DEPTH)
             value = data[start:at]
         if 0 < number <= MAX_FIELD:
-            struct[number] = kind, value
+            struct[number] = type_id, value
     return struct, at + 1
 
 
-def _unpacked_list(data: bytes, at: int, kind: int, lists: Lists) -> tuple[list[Value], int]:
-    count, item_kind, at = _list_head(data, at)
-    if kind != LIST or item_kind != STRUCT or count > MAX_STRUCTS:
-        raise ValueError("the footer has no list of structs where one belongs, or too long a one")
+def _decoded_list(data: bytes, at: int, type_id: int, lists: Lists) -> tuple[list[Value], int]:
+    count, item_type, at = _list_head(data, at)
+    if type_id != LIST or item_type != STRUCT or count > MAX_STRUCTS:
+        raise ValueError("the footer has a list that is too long or not of structs")
     values: list[Value] = []
     for _ in range(count):
         value: Value
@@ -216,36 +217,36 @@ def _unpacked_list(data: bytes, at: int, kind: int, lists: Lists) -> tuple[list[
     return values, at
 
 
-def _end(data: bytes, at: int, kind: int, depth: int) -> int:
+def _end(data: bytes, at: int, type_id: int, depth: int) -> int:
     """The offset of the end of the value that begins at an offset."""
-    if kind in INTEGERS:
+    if type_id in INTEGERS:
         return _varint(data, at)[1]
-    if kind == BINARY:
+    if type_id == BINARY:
         size, at = _varint(data, at)
         return at + size
-    if kind == STRUCT and depth:
+    if type_id == STRUCT and depth:
         while head := data[at]:
             at = at + 1 if head > 15 else _varint(data, at + 1)[1]
             if head & 15 not in BOOLEANS:
                 at = _end(data, at, head & 15, depth - 1)
         return at + 1
-    if kind == LIST and depth:
-        count, kind, at = _list_head(data, at)
+    if type_id == LIST and depth:
+        count, type_id, at = _list_head(data, at)
         for _ in range(count):
-            at = _end(data, at, kind, depth - 1)
+            at = _end(data, at, type_id, depth - 1)
         return at
-    if kind == BYTE or kind in BOOLEANS:
+    if type_id == BYTE or type_id in BOOLEANS:
         return at + 1
-    if kind == DOUBLE:
+    if type_id == DOUBLE:
         return at + 8
-    raise ValueError("the footer has a type that is unknown, or is too deep")
+    raise ValueError("the footer has an unknown type or is nested too deeply")
 
 
 def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
-    count, kind, at = data[at] >> 4, data[at] & 15, at + 1
+    count, type_id, at = data[at] >> 4, data[at] & 15, at + 1
     if count == 15:
         count, at = _varint(data, at)
-    return count, kind, at
+    return count, type_id, at
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -255,32 +256,32 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         value |= (byte & 127) << 7 * length
         if byte < 128:
             return value, at + length + 1
-    raise ValueError("the footer has a number without end")
+    raise ValueError("the footer has a number that is too long")
 
 
 def _signed(value: int) -> int:
     return value >> 1 ^ -(value & 1)
 
 
-def _packed(value: Value) -> bytes:
+def _encoded(value: Value) -> bytes:
     if isinstance(value, bytes):
         return value
     if isinstance(value, list):
         count = len(value)
         head = bytes([count << 4 | STRUCT]) if count < 15 else bytes([15 << 4 | STRUCT]) + _varint_of(count)
-        return head + b"".join(map(_packed, value))
-    packed, before = bytearray(), 0
-    for number, (kind, inner) in sorted(value.items()):
-        packed.append(number - before << 4 | kind)
-        packed += _packed(inner)
-        before = number
-    return bytes(packed) + b"\0"
+        return head + b"".join(map(_encoded, value))
+    encoded, previous = bytearray(), 0
+    for number, (type_id, inner) in sorted(value.items()):
+        encoded.append(number - previous << 4 | type_id)
+        encoded += _encoded(inner)
+        previous = number
+    return bytes(encoded) + b"\0"
 
 
 def _varint_of(value: int) -> bytes:
-    packed = bytearray()
+    encoded = bytearray()
     while value > 127:
-        packed.append(value & 127 | 128)
+        encoded.append(value & 127 | 128)
         value >>= 7
-    packed.append(value)
-    return bytes(packed)
+    encoded.append(value)
+    return bytes(encoded)

@@ -1,4 +1,4 @@
-"""Lists the files of a Delta log: the whole log, from its last checkpoint on, or from the last known version on."""
+"""Lists the files of a Delta log: all of them, those since the last checkpoint, or those since a known version."""
 
 import re
 
@@ -10,8 +10,8 @@ from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
 
 FOLDER = "_delta_log/"
-# S3 times are whole seconds. Commits within a second get rising times in order, starting from the first of them, so a
-# listing goes back this many versions to give a version the same time wherever the listing starts.
+# S3 times are whole seconds. Commits within one second get increasing times, counted from the first of them. A listing
+# goes back this many versions, so that a version gets the same time wherever the listing starts.
 LOOK_BACK = 100
 COMMIT = re.compile(r"([0-9]{20})\.json")
 COMPACTION = re.compile(r"([0-9]{20})\.([0-9]{20})\.compacted\.json")
@@ -35,7 +35,7 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
     checkpoints: dict[int, list[tuple[ObjectInfo, ...]]] = {}
     for info in objects.list(prefix, start_after=f"{prefix}{from_version:020d}."):
         name = info.key.removeprefix(prefix)
-        if name > ":":  # past the versions: the rest (_last_checkpoint, _sidecars/ …) may take many pages
+        if name > ":":  # after the versions come _last_checkpoint, _sidecars/ …, which may take many pages
             break
         if found := COMMIT.fullmatch(name):
             commits[int(found[1])] = info
@@ -43,22 +43,21 @@ def list_log(objects: ObjectReader, location: S3Location, *, from_version: int =
             compactions.setdefault(int(found[1]), {})[int(found[2])] = info
         elif (found := CHECKPOINT.fullmatch(name)) and info.size:  # an empty file is an unfinished checkpoint
             version, count = int(found[1]), int(found[3] or 1)
-            of_checkpoint = [info] if found[3] is None else parts.setdefault((version, count), [])
-            if found[3] is not None:
-                of_checkpoint.append(info)
-            if len(of_checkpoint) == count:
-                checkpoints.setdefault(version, []).append(tuple(of_checkpoint))
+            files = [] if found[3] is None else parts.setdefault((version, count), [])
+            files.append(info)
+            if len(files) == count:
+                checkpoints.setdefault(version, []).append(tuple(files))
     return Log(
         commits,
-        {version: each[-1] for version, each in checkpoints.items()},
+        {version: complete[-1] for version, complete in checkpoints.items()},
         compactions,
-        {version: tuple(each[:-1]) for version, each in checkpoints.items() if len(each) > 1},
+        {version: tuple(complete[:-1]) for version, complete in checkpoints.items() if len(complete) > 1},
         from_version,
     )
 
 
 def latest_log(objects: ObjectReader, location: S3Location) -> Log:
-    """The log from its last checkpoint on; the whole log if `_last_checkpoint` is missing or wrong."""
+    """Lists the log from its last checkpoint on, or the whole log if `_last_checkpoint` is missing or wrong."""
     hint = _last_checkpoint(objects, location)
     if hint is not None:
         log = list_log(objects, location, from_version=max(hint - LOOK_BACK, 0))
@@ -75,7 +74,7 @@ def whole_log(objects: ObjectReader, location: S3Location) -> Log:
 
 
 def later_log(known: Log, objects: ObjectReader, location: S3Location) -> Log | None:
-    """`known` with newer commits, by one listing; None if another log has replaced it."""
+    """Adds newer commits to `known` with one listing. Returns None if another log has replaced it."""
     recent = list_log(objects, location, from_version=known.version)
     if recent.file(known.version) != known.file(known.version):
         return None

@@ -1,8 +1,9 @@
-"""Log replay: turns a checkpoint and the commits after it, oldest first, into the live files of a table.
+"""Log replay: applies commits to a checkpoint, oldest first, and returns the live files of a table.
 
-The newest action of a file wins. A file is identified by its path and its deletion vector: one commit may remove a path
-with one vector and add it again with another. Only the actions of commits are held in memory; a checkpoint stays packed
-and is decoded when its files are read.
+1. The newest action of a file wins.
+2. A file is identified by its path and its deletion vector, because one commit may remove a path with one vector and
+   add it again with another.
+3. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
 """
 
 import typing
@@ -46,15 +47,15 @@ class CheckpointFiles(typing.Protocol):
     def disk_bytes(self) -> int: ...
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
-        """The totals of those files whose key is in `keys`."""
+        """The totals of the files whose key is in `keys`."""
 
     def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:
-        """The files. Some that the predicate rules out may be left out."""
+        """Yields the files. May leave out files that the predicate rules out."""
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayState:
-    """A table at the end of a log segment. Replay of a later version can continue from it."""
+    """A table at the end of a log segment. The replay of a later version can continue from it."""
 
     segment: LogSegment
     timestamp: int
@@ -62,17 +63,16 @@ class ReplayState:
     metadata: Metadata
     checkpoint: CheckpointFiles | None
     files: dict[FileKey, Add | None]
-    """The newest action of each file that the commits after the checkpoint name: an add, or None for a remove."""
+    """The newest action of each file in the commits after the checkpoint: an add, or None for a remove."""
     kept: Totals
-    """The totals of the checkpoint's files that no later commit names."""
-
+    """The totals of the checkpoint's files that no later commit added or removed."""
     totals: Totals
     """The totals of all live files."""
     memory_bytes: int
     disk_bytes: int
 
     def batches(self, predicate: "Predicate | None") -> Iterator[FileBatch]:
-        """The live files. Some that the predicate rules out may be left out."""
+        """Yields the live files. May leave out files that the predicate rules out."""
         added, files = self._in_order, self.files
         for first in range(0, len(added), BATCH_FILES):
             yield AddBatch.of(added[first : first + BATCH_FILES])
@@ -83,10 +83,7 @@ class ReplayState:
 
     @cached_property
     def _in_order(self) -> list[Add]:
-        """The same order whether commits were compacted or not, and however many replays they took.
-
-        Pages of an answer depend on it.
-        """
+        """Sorted, because pages need one order, no matter how commits were compacted or divided into replays."""
         return sorted(filter(None, self.files.values()), key=_order)
 
 
@@ -97,7 +94,7 @@ class Replay:
         state = base or checkpoint
         self._protocol: Protocol | None = state.protocol if state else None
         self._metadata: Metadata | None = state.metadata if state else None
-        # A copy, because an answer that is still being written may use the base.
+        # A copy, because a response that is still being written may use the base.
         self._files: dict[FileKey, Add | None] = dict(base.files) if base else {}
         self._in_commit_timestamp: int | None = None
 
@@ -126,7 +123,8 @@ class Replay:
         live = list(filter(None, self._files.values()))
         vectors = sum(add.deletion_vector is not None for add in live)
         memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
-        timestamp = self._in_commit_timestamp or in_commit_timestamp
+        logged = self._in_commit_timestamp
+        timestamp = in_commit_timestamp if logged is None else logged
         return ReplayState(
             segment=segment,
             timestamp=segment.timestamp if timestamp is None else timestamp,
@@ -142,7 +140,7 @@ class Replay:
 
     @property
     def lacks_in_commit_timestamp(self) -> bool:
-        """Whether the table has in-commit timestamps but none of the files read so far contains this version's."""
+        """Whether the table has in-commit timestamps, but the files read do not contain that of this version."""
         enabled = self._metadata is not None and self._metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
         return enabled and self._in_commit_timestamp is None
 
@@ -156,7 +154,7 @@ class Replay:
 
 
 def require_protocol_and_metadata(protocol: Protocol | None, metadata: Metadata | None) -> tuple[Protocol, Metadata]:
-    """Returns both. Raises an error if the log lacks one of them."""
+    """Returns both, or raises if the log lacks one of them."""
     if protocol is None:
         raise MalformedRequestError("The table's transaction log has no protocol.")
     if metadata is None:

@@ -1,8 +1,10 @@
-"""A log as a listing shows it, and the segment of it that one version is read from.
+"""A listing of a log, and the segment of it that one version is read from.
 
-A *log segment* is the newest complete checkpoint at or before a version and every commit after it. Compacted log files
-replace runs of commits. The *checkpoint id* names where the segment begins. Without in-commit timestamps, a commit's
-time is the modification time of its object, made monotonic as Delta defines it.
+1. A *log segment* is the newest complete checkpoint at or before a version, and the commits after it.
+2. A compacted log file replaces the consecutive commits that it covers.
+3. The *checkpoint id* identifies the start of a segment: its checkpoint, or the first commit.
+4. Without in-commit timestamps, a commit's time is the modification time of its object, adjusted to increase strictly,
+   as Delta defines it.
 """
 
 import hashlib
@@ -19,13 +21,13 @@ class LogSegment:
     version: int
     timestamp: int
     tip: ObjectInfo
-    """The object of the version's commit or checkpoint. A different object means a different log."""
+    """The commit or checkpoint of the version. A different object means a different log."""
     checkpoint: tuple[ObjectInfo, ...]
     """All parts of the checkpoint; empty if the log is read from its first commit or from a base."""
     commits: tuple[ObjectInfo, ...]
     """Oldest first."""
     checkpoint_id: str
-    """Identifies the checkpoint or first commit that the log is read from; with a base, that of the base."""
+    """Identifies the checkpoint or first commit that the log is read from. With a base, it is the id of the base."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class Log:
     compactions: Mapping[int, Mapping[int, ObjectInfo]] = field(default_factory=dict)
     """By first version, then by last version."""
     other_checkpoints: Mapping[int, tuple[tuple[ObjectInfo, ...], ...]] = field(default_factory=dict)
-    """Further complete checkpoints by version. They are read only for versions that were read from them before."""
+    """Further complete checkpoints by version. Read only to repeat a read that started from one of them."""
     first_version: int = 0
 
     @cached_property
@@ -46,7 +48,7 @@ class Log:
 
     @cached_property
     def earliest_version(self) -> int:
-        """The first version that can still be read. Only a listing of the whole log knows it."""
+        """The first version that can still be read. Correct only for a listing of the whole log."""
         if 0 in self.commits or not self.checkpoints:
             return 0
         return min(self.checkpoints)
@@ -56,44 +58,44 @@ class Log:
         return self.first_version == 0 or any(at <= version for at in self.checkpoints)
 
     def file(self, version: int) -> ObjectInfo | None:
-        """The object that stands for a version: its commit, or its checkpoint if the commit is gone."""
+        """Returns the commit of a version, or its checkpoint if the commit was cleaned up."""
         return self.commits.get(version) or next(iter(self.checkpoints.get(version, ())), None)
 
     def tip(self, version: int) -> str:
-        """The name of that object; empty if there is none."""
+        """Returns a digest of the key and ETag of the version's commit or checkpoint."""
         return digest_of(filter(None, [self.file(version)]))
 
     def check_tip(self, version: int, tip: str) -> None:
-        """That this is the log in which a version had this tip. A commit may be cleaned up since, but no other come."""
+        """Raises if the version's commit is a different one. A commit that was cleaned up cannot be checked."""
         if version in self.commits and self.tip(version) != tip:
             raise ChangedLogError(version)
 
     @cached_property
     def timestamps(self) -> Mapping[int, int]:
-        """The commit time of each version in milliseconds, in order and strictly rising."""
+        """The commit time of each version in milliseconds, in order and strictly increasing."""
         timestamps: dict[int, int] = {}
         earliest_possible = 0
         first_commit = min(self.commits, default=-1)
         for version in sorted(self.commits.keys() | self.checkpoints.keys()):
             if file := self.file(version):
                 time = file.last_modified_ms
-                if version < first_commit:  # a checkpoint may be written long after its version, and after later ones
+                if version < first_commit:  # a checkpoint may be written long after its version
                     time = min(time, self.commits[first_commit].last_modified_ms - (first_commit - version))
                 timestamps[version] = max(time, earliest_possible)
                 earliest_possible = timestamps[version] + 1
         return timestamps
 
     def last_checkpoint(self, version: int) -> int:
-        """The version of the newest checkpoint at or before a version; -1 if there is none."""
+        """Returns the version of the newest checkpoint at or before a version, or -1 if there is none."""
         return max((at for at in self.checkpoints if at <= version), default=-1)
 
     def check_complete(self, since: int = -1) -> None:
-        """Raises if the latest version cannot be read from its checkpoint or from the version `since`."""
+        """Raises if commits are missing between the last checkpoint, or the version `since`, and the latest version."""
         for _ in self._commits(max(self.last_checkpoint(self.version), since) + 1, self.version):
             pass
 
     def segment(self, version: int, *, base: LogSegment | None = None) -> LogSegment:
-        """The segment to read for a version, on top of `base` if given."""
+        """Returns the segment to read for a version, after `base` if given."""
         if base is not None:
             return self._segment(version, base.version, (), base.checkpoint_id)
         start = self.last_checkpoint(version)
@@ -101,11 +103,11 @@ class Log:
         return self._segment(version, start, checkpoint, self._checkpoint_id(start, checkpoint))
 
     def segment_after(self, start: int, checkpoint_id: str, version: int) -> LogSegment:
-        """The segment to read for a version on top of a state at version `start` that comes from an index."""
+        """Returns the segment to read for a version after an index at version `start`."""
         return self._segment(version, start, (), checkpoint_id)
 
     def segment_from_checkpoint(self, checkpoint_id: str, version: int) -> LogSegment:
-        """The segment that a version was read from before, even if there is a nearer checkpoint now."""
+        """Returns the segment that a version was read from before, even if there is a nearer checkpoint now."""
         start = checkpoint_version(checkpoint_id)
         for checkpoint in (self.checkpoints.get(start, ()), *self.other_checkpoints.get(start, ())):
             if self._checkpoint_id(start, checkpoint) == checkpoint_id:
@@ -120,11 +122,11 @@ class Log:
         return LogSegment(version, self.timestamps[version], tip, checkpoint, commits, checkpoint_id)
 
     def _checkpoint_id(self, version: int, checkpoint: tuple[ObjectInfo, ...]) -> str:
-        """Identifies the checkpoint, or the first commit if there is none, which also distinguishes two logs."""
+        """Uses the first commit if there is no checkpoint, so that two logs have different ids."""
         return f"{version}:{digest_of(checkpoint or filter(None, [self.commits.get(0)]))}"
 
     def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
-        """Yields commits, compacted if possible. The last one is not, because only its own file has its time."""
+        """Yields commits, compacted if possible, except the last: only its own file has its timestamp."""
         version = first
         while version <= last:
             ends = self.compactions.get(version, ())
@@ -142,12 +144,12 @@ class Log:
 
 
 def checkpoint_version(checkpoint_id: str) -> int:
-    """The version of the checkpoint; -1 if there is none."""
+    """Returns the version of the checkpoint, or -1 if the segment has none."""
     return int(checkpoint_id.partition(":")[0])
 
 
 def digest_of(files: Iterable[ObjectInfo]) -> str:
-    """A short digest of the keys and ETags of objects."""
+    """Returns a short digest of the keys and ETags of objects."""
     content = "".join(f"{file.key}\n{file.etag}\n" for file in files)
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 

@@ -1,4 +1,4 @@
-"""The actions of a checkpoint that are not files: protocol, metadata, and references to sidecars (V2 checkpoints)."""
+"""The actions of a checkpoint that are not about files: protocol, metadata, and the sidecars of a V2 checkpoint."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -36,7 +36,7 @@ class TableActions:
             self.sidecars.append((actions.path(sidecar["path"]), actions.size(sidecar["sizeInBytes"])))
 
     def take_rows(self, batch: RecordBatch) -> None:
-        """Keeps those of a Parquet checkpoint's rows that are not files."""
+        """Keeps the rows of a Parquet checkpoint that are not about files."""
         for name in TABLE_ACTIONS:
             for value in objects(batch, name):
                 self.take({name: value})

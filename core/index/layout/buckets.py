@@ -1,8 +1,8 @@
-"""The keys of an index's files, in small buckets: whether the index has a file, its size, and its chunk.
+"""Buckets: a hash table from file keys to the size and chunk of each indexed file.
 
 A reader that replays newer commits over an index must know which of their files count in the index's totals. An
-incremental build must know their chunks. A lookup reads one bucket of 4 KB, which is one DynamoDB read unit. Entries
-are sorted by hash, which is also the order of their bytes.
+incremental build must know their chunks. A bucket has about 4 KB, the size of one DynamoDB read unit. Entries are
+sorted by hash, which is also the order of their bytes.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from typing import NamedTuple
 from core.delta.index import UnusableIndexError
 from core.delta.model import FileKey, Totals
 
-# A file with a deletion vector has the bitwise inverse of its size.
+# Hash, size, chunk. The size is inverted bitwise if the file has a deletion vector.
 ENTRY = struct.Struct(">QqI")
 SEAL_BYTES = 4
 KEYS_PER_BUCKET = 190
-# Stands for the number of a chunk that every incremental build rewrites.
+# Replaces the chunk number of files in the tail, which every incremental build packs again.
 IN_TAIL = 2**32 - 1
 
 
@@ -31,17 +31,17 @@ class Entry(NamedTuple):
 
 
 def hash_of(key: FileKey) -> int:
-    """The same in every process, unlike `hash`. With a million files, one key in 10^13 collides."""
+    """Stable across processes, unlike `hash`. With a million files, one key in 10^13 collides."""
     text = key if isinstance(key, str) else "\0".join(key)
     return int.from_bytes(hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=8).digest())
 
 
-def bucket_of(hashed: int, buckets: int) -> int:
-    return hashed * buckets >> 64
+def bucket_of(hashed: int, num_buckets: int) -> int:
+    return hashed * num_buckets >> 64
 
 
-def buckets_for(files: int) -> int:
-    return max(files // KEYS_PER_BUCKET, 1)
+def buckets_for(num_files: int) -> int:
+    return max(num_files // KEYS_PER_BUCKET, 1)
 
 
 def pack_entries(
@@ -60,12 +60,12 @@ def sealed(entries: bytes) -> bytes:
     return entries + zlib.crc32(entries).to_bytes(SEAL_BYTES)
 
 
-def split(packed: bytes, buckets: range, among: int) -> Iterator[bytes]:
-    """Splits packed entries, in any order, into the given buckets of `among` in total."""
+def split(packed: bytes, buckets: range, num_buckets: int) -> Iterator[bytes]:
+    """Splits packed entries, in any order, into the given buckets out of `num_buckets` in total."""
     ordered = sorted(packed[begin : begin + ENTRY.size] for begin in range(0, len(packed), ENTRY.size))
     begin = 0
     for bucket in buckets:
-        first_of_next = -(-(bucket + 1 << 64) // among)
+        first_of_next = -(-(bucket + 1 << 64) // num_buckets)
         end = len(ordered) if first_of_next >> 64 else bisect_left(ordered, first_of_next.to_bytes(8))
         yield b"".join(ordered[begin:end])
         begin = end
@@ -82,13 +82,13 @@ def unpack_bucket(bucket: bytes) -> list[Entry]:
 
 
 def entries_in(bucket: bytes, hashes: Iterable[int]) -> list[Entry]:
-    """The entries of those hashes that are in the bucket."""
+    """The entries with these hashes. Skips hashes that are not in the bucket."""
     entries = unpack_bucket(bucket)
     found = []
     for hashed in hashes:
-        place = bisect_left(entries, (hashed,))
-        if place < len(entries) and entries[place].hash == hashed:
-            found.append(entries[place])
+        position = bisect_left(entries, (hashed,))
+        if position < len(entries) and entries[position].hash == hashed:
+            found.append(entries[position])
     return found
 
 

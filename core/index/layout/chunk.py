@@ -1,12 +1,12 @@
-"""A chunk of the index: some thousand files, in sections that are packed each for itself.
+"""A chunk of the index: a few hundred to a few thousand files, in sections that are compressed separately.
 
-A query unpacks the columns that its predicate names, as the JSON that statistics have. If it keeps any file, it unpacks
-the files themselves, which are Parquet with the columns of a checkpoint: the code that writes the lines of one writes
-theirs too, so they are the same.
+A query decompresses the sections of the columns in its predicate: partition values and statistics, as JSON. Only if it
+keeps a file does it read the section of the files, which is Parquet with the columns of a checkpoint. The same code
+turns both into lines, so answers do not depend on the index.
 
-    4 bytes    the length of the directory
-    directory  {"files": number, "sections": {name: length, ...}}
-    sections   in the directory's order
+    4 bytes    length of the directory
+    directory  {"files": number of files, "sections": {name: length, ...}}
+    sections   in the order of the directory
 """
 
 import zlib
@@ -27,17 +27,17 @@ from core.pruning.columns import ABSENT, Absent, Columns, JsonValue
 from core.pruning.schema import Field
 
 LENGTH_BYTES = 4
-# Of ISA-L, for the JSON columns: a quarter of the time of zlib's first level, and a tenth smaller.
-LEVEL = 1
-COMPRESSION = "zstd(1)"
-# In the place of a partition value that the log does not have. Values are texts or null.
+# For JSON sections. ISA-L's level 1 takes a quarter of the time of zlib's level 1, and its output is a tenth smaller.
+ISAL_LEVEL = 1
+PARQUET_COMPRESSION = "zstd(1)"
+# Replaces a partition value that is missing from the log. Other values are strings or null.
 NO_VALUE = 0
 
 StatsPath = tuple[str, ...]
 
 
 def pack_chunk(files: FileRows, columns: Columns, num_records: Sequence[JsonValue], fields: Sequence[Field]) -> bytes:
-    """`columns`: what pruning is to know of the files; `fields`: those of them that get sections of their own."""
+    """`columns` has the partition values and statistics for pruning. Each column in `fields` gets its own section."""
     sections = {"files": _parquet(files), "rows": _pack(num_records)}
     for field in fields:
         if field.in_partitions:
@@ -80,12 +80,12 @@ class Chunk:
         return cast("list[JsonValue]", self._json("rows"))
 
     def partition(self, name: str) -> list[str | Absent | None] | None:
-        """None if the column has no section; `stats` the same."""
+        """The column's partition values; None if it has no section."""
         values = self._json(_partition_section(name))
         return values and [ABSENT if value == NO_VALUE else value for value in values]
 
     def stats(self, path: StatsPath) -> list[list[JsonValue]] | None:
-        """Minima, maxima and null counts."""
+        """The column's minima, maxima and null counts; None if it has no section."""
         return cast("list[list[JsonValue]] | None", self._json(_stats_section(path)))
 
     def _json(self, section: str) -> Any:
@@ -99,8 +99,8 @@ def _parquet(files: FileRows) -> bytes:
     written = BytesIO()
     fields = files.fields
     batch = RecordBatch.from_arrays(list(fields.values()), names=list(fields))
-    # Dictionaries and statistics are of no use to whoever reads all of it.
-    write_parquet(batch, written, compression=COMPRESSION, dictionary_enabled=False, skip_arrow_metadata=True)
+    # Every column is read whole, so dictionaries and the Arrow schema would only add bytes.
+    write_parquet(batch, written, compression=PARQUET_COMPRESSION, dictionary_enabled=False, skip_arrow_metadata=True)
     return written.getvalue()
 
 
@@ -113,9 +113,9 @@ def _stats_section(path: StatsPath) -> str:
 
 
 def _pack(value: Any) -> bytes:
-    from isal import isal_zlib  # for builds: who reads does without
+    from isal import isal_zlib  # imported late: readers do not need it
 
     try:
-        return isal_zlib.compress(dumps(value), LEVEL)
+        return isal_zlib.compress(dumps(value), ISAL_LEVEL)
     except RecursionError as error:
         raise NotIndexableError("The log has statistics that are nested too deeply.") from error

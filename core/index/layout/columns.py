@@ -1,10 +1,10 @@
-"""How many columns an index has, and which of them a table's own properties name."""
+"""How many columns are indexed, and the parser of the table property that names them."""
 
 import re
 
-# As many as writers have statistics of, by default.
+# Delta writers collect statistics for this many columns by default.
 INDEXED_COLUMNS = 32
-# Each takes room in every chunk and in the root, which a reader holds in memory.
+# Each indexed column takes space in every chunk and in the root, which readers keep in memory.
 MAX_INDEXED_COLUMNS = 2000
 STATISTICS_COLUMNS = "delta.dataSkippingStatsColumns"
 PART = r"(?:\s*`(?:[^`]|``)++`\s*|[^`.,]++)"
@@ -13,7 +13,7 @@ NAMES = re.compile(rf"{NAME}(?:,{NAME})*")
 
 
 def column_names(text: str) -> list[tuple[str, ...]]:
-    """The names in a list such as "a, b.c, `d.e`", each as a path. None of them if it is no such list."""
+    """Parses a list such as "a, b.c, `d.e`" into paths. Returns an empty list if the text is malformed."""
     if not NAMES.fullmatch(text):
         return []
     return [tuple(map(_unquoted, re.findall(PART, name))) for name in re.findall(NAME, text)]

@@ -3,14 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
-from core.index.layout.items import ItemKey
-
-CONTENT = "content"
+from core.index.layout.items import attributes, head_key
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Which build of a table's index is live, and what `sluice index status` tells of it."""
+    """The live build of a table's index, with what `sluice index status` shows about it."""
 
     build: str
     version: int
@@ -21,8 +19,17 @@ class Head:
     seconds: float
 
 
-def attributes(key: ItemKey) -> dict[str, Any]:
-    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
+def item_of(table: str, head: Head) -> dict[str, Any]:
+    return {
+        **attributes(head_key(table)),
+        "build": {"S": head.build},
+        "version": {"N": str(head.version)},
+        "files": {"N": str(head.files)},
+        "chunks": {"N": str(head.chunks)},
+        "content_bytes": {"N": str(head.content_bytes)},
+        "built_at": {"N": str(head.built_at)},
+        "seconds": {"N": str(head.seconds)},
+    }
 
 
 def head_of(item: Any) -> Head:

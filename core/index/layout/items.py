@@ -1,25 +1,27 @@
-"""How an index lies in its DynamoDB table.
+"""The items of an index in DynamoDB.
 
     pk                       sk        item
-    <table>                  HEAD      which build is live, and what is known of it
-    <table>                  B<build>  a build that has begun; it is removed with what it wrote
+    <table>                  HEAD      the head: names the live build
+    <table>                  B<build>  the marker of a build, deleted after the build's other items
     <table>#<build>#ROOT     <part>    a part of the build's root
     <table>#<build>#C<shard> <number>  a chunk
-    <table>#<build>#K<shard> <number>  a bucket of keys
+    <table>#<build>#K<shard> <number>  a bucket
 
-`<table>` stands for the table's location, so that shares of one table have one index. A build's items are written
-before the head names it, and never changed: a reader sees the old index or the new one. Chunks lie in many partitions,
-since each takes but a megabyte a second. A root may name chunks and buckets of earlier builds.
+`<table>` is a hash of the table's location, so all shares of a table use the same index. All items of a build are
+written before the head names it, and never change: a reader sees the old index or the new one. Chunks and buckets are
+spread over 64 partition keys, because DynamoDB writes at most 1 MB per second to one. A root may name chunks and
+buckets of earlier builds.
 """
 
 import hashlib
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-# Limits of DynamoDB: an item has at most 400 KB with its keys.
+# A DynamoDB item has at most 400 KB, including its keys.
 CONTENT_BYTES = 390_000
 SHARDS = 64
 
 HEAD = "HEAD"
+CONTENT = "content"
 
 
 class ItemKey(NamedTuple):
@@ -28,10 +30,14 @@ class ItemKey(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Of a chunk or a bucket: the build that wrote it, and its number there."""
+    """Identifies a chunk or a bucket: the build that wrote it, and its number in that build."""
 
     build: str
     number: int
+
+
+def attributes(key: ItemKey) -> dict[str, Any]:
+    return {"pk": {"S": key.pk}, "sk": {"S": key.sk}}
 
 
 def table_of(location_uri: str) -> str:
@@ -42,7 +48,7 @@ def head_key(table: str) -> ItemKey:
     return ItemKey(table, HEAD)
 
 
-def begun_key(table: str, build: str) -> ItemKey:
+def marker_key(table: str, build: str) -> ItemKey:
     return ItemKey(table, f"B{build}")
 
 
@@ -62,10 +68,10 @@ def bucket_key(table: str, place: Place) -> ItemKey:
     return ItemKey(_sharded(table, place, "K"), f"{place.number:010d}")
 
 
-def shard_pks(table: str, build: str, kinds: str = "CK") -> list[str]:
-    """Where all chunks and buckets of a build are."""
-    return [f"{table}#{build}#{kind}{shard:02d}" for kind in kinds for shard in range(SHARDS)]
+def shard_pks(table: str, build: str) -> list[str]:
+    """The partition keys of all chunks and buckets of a build."""
+    return [f"{table}#{build}#{prefix}{shard:02d}" for prefix in "CK" for shard in range(SHARDS)]
 
 
-def _sharded(table: str, place: Place, kind: str) -> str:
-    return f"{table}#{place.build}#{kind}{place.number % SHARDS:02d}"
+def _sharded(table: str, place: Place, prefix: str) -> str:
+    return f"{table}#{place.build}#{prefix}{place.number % SHARDS:02d}"

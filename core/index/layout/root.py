@@ -1,6 +1,6 @@
-"""The root of an index: the snapshot's protocol, metadata and totals, and what is where.
+"""The root of an index: the snapshot's protocol, metadata and totals, and the places of all chunks and buckets.
 
-For each chunk it has a zone of every indexed column, so that a query knows which chunks to read before it reads any.
+It has the zone map of every indexed column for each chunk, so a query knows which chunks to read.
 """
 
 import json
@@ -19,8 +19,8 @@ from core.pruning.values import ABOVE_ALL
 from core.pruning.zone_maps import ZoneMap, ZoneMapBatch
 from core.storage.objects import ObjectInfo
 
-# Raised with every change of what is stored: an index of another form is not read.
-FORM = 1
+# Increment it when the stored format changes. Readers do not use an index with another number.
+FORMAT = 2
 TOP_TEXT, INFINITY_TEXT = "top", "inf"
 
 
@@ -31,20 +31,20 @@ class ChunkInfo(NamedTuple):
     """In bytes."""
     checksum: int
     in_tail: bool
-    """Whether a build that goes on from this one packs its files anew."""
+    """Whether the next incremental build packs its files again."""
 
 
 @dataclass(frozen=True)
 class Root:
     version: int
     tip: ObjectInfo
-    """The log's object that stands for the version: another one there means another log."""
+    """The log tip when the index was built. A different object at that version means a different log."""
     protocol: Protocol
     metadata: Metadata
     totals: Totals
     chunks: Sequence[ChunkInfo]
     zones: Mapping[Field, Sequence[ZoneMap]]
-    """Of each indexed column, one for each chunk."""
+    """The zone maps of each indexed column, one per chunk."""
     buckets: Sequence[Place]
 
     @cached_property
@@ -53,7 +53,7 @@ class Root:
 
     def pack(self) -> bytes:
         document = {
-            "form": FORM,
+            "form": FORMAT,
             "version": self.version,
             "tip": self.tip,
             "protocol": asdict(self.protocol),
@@ -72,14 +72,14 @@ class Root:
     def unpack(cls, content: bytes) -> "Root":
         try:
             document = json.loads(zlib.decompress(content))
-            if document["form"] != FORM:
-                raise UnusableIndexError("it has another form")
-            return cls._of(document)
+            if document["form"] != FORMAT:
+                raise UnusableIndexError("its format is not supported")
+            return cls._from_document(document)
         except (zlib.error, ValueError, KeyError, TypeError) as error:
             raise UnusableIndexError("its root is damaged") from error
 
     @classmethod
-    def _of(cls, document: Mapping[str, Any]) -> "Root":
+    def _from_document(cls, document: Mapping[str, Any]) -> "Root":
         return cls(
             document["version"],
             ObjectInfo(*document["tip"]),
@@ -87,13 +87,13 @@ class Root:
             Metadata(**{name: _frozen(value) for name, value in document["metadata"].items()}),
             Totals(*document["totals"]),
             [ChunkInfo(Place(*place), *more) for place, *more in document["chunks"]],
-            UnpackedZones({_field(field): zones for field, zones in document["zones"]}),
+            LazyZones({_field(field): zones for field, zones in document["zones"]}),
             [Place(*place) for place in document["buckets"]],
         )
 
 
-class UnpackedZones(Mapping[Field, Sequence[ZoneMap]]):
-    """Of each column when it is asked for: there are many zones, and a query needs those of a column or two."""
+class LazyZones(Mapping[Field, Sequence[ZoneMap]]):
+    """Decodes the zone maps of a column on first use, because a query needs only one or two columns."""
 
     def __init__(self, documents: Mapping[Field, list[Any]]) -> None:
         self._documents = documents
@@ -119,13 +119,13 @@ def _frozen(value: Any) -> Any:
 
 
 def _field_document(field: Field) -> list[Any]:
-    kind = field.type
-    return [field.path, [kind.name, kind.precision, kind.scale], field.in_partitions, field.was_float]
+    data_type = field.type
+    return [field.path, [data_type.name, data_type.precision, data_type.scale], field.in_partitions, field.was_float]
 
 
 def _field(document: list[Any]) -> Field:
-    path, kind, in_partitions, was_float = document
-    return Field(tuple(path), DataType(*kind), in_partitions=in_partitions, was_float=was_float)
+    path, data_type, in_partitions, was_float = document
+    return Field(tuple(path), DataType(*data_type), in_partitions=in_partitions, was_float=was_float)
 
 
 def pack_zones(zones: Iterable[ZoneMap]) -> bytes:
@@ -146,7 +146,7 @@ def _zone(document: list[Any]) -> ZoneMap:
 
 
 def _bound_document(bound: Any) -> Any:
-    """JSON as it is, but for what JSON has no number for."""
+    """The bound as JSON. `ABOVE_ALL` and infinity become lists, because JSON has no such values."""
     if bound is ABOVE_ALL:
         return [TOP_TEXT]
     if isinstance(bound, float) and math.isinf(bound):
@@ -156,8 +156,8 @@ def _bound_document(bound: Any) -> Any:
 
 def _bound(document: Any) -> Any:
     match document:
-        case [str(kind)] if kind == TOP_TEXT:
+        case [str(text)] if text == TOP_TEXT:
             return ABOVE_ALL
-        case [str(kind), sign] if kind == INFINITY_TEXT:
+        case [str(text), sign] if text == INFINITY_TEXT:
             return sign * math.inf
     return document

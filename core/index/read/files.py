@@ -1,4 +1,4 @@
-"""Files of a chunk as a query sees them: columns for its predicate, and the files themselves if it keeps some."""
+"""The files of a chunk for a query: columns for its predicate, and the files themselves if it keeps any."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
@@ -15,19 +15,19 @@ T = TypeVar("T")
 
 
 class IndexedFiles:
-    def __init__(self, chunk: Chunk, places: Sequence[int]) -> None:
-        """`places`: which of the chunk's files, in rising order."""
+    def __init__(self, chunk: Chunk, positions: Sequence[int]) -> None:
+        """`positions` selects files of the chunk, in ascending order."""
         self._chunk = chunk
-        self._places = places
+        self._positions = positions
 
     @cached_property
     def files(self) -> FileRows:
-        whole = len(self._places) == self._chunk.size
-        return self._chunk.files if whole else self._chunk.files.at(self._places)
+        whole = len(self._positions) == self._chunk.size
+        return self._chunk.files if whole else self._chunk.files.at(self._positions)
 
     @property
     def num_files(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     @property
     def paths(self) -> Sequence[str]:
@@ -51,7 +51,7 @@ class IndexedFiles:
 
     @property
     def columns(self) -> Columns:
-        return ChunkColumns(self._chunk, self._places)
+        return ChunkColumns(self._chunk, self._positions)
 
     def adds(self) -> Iterator[Add]:
         return self.files.adds()
@@ -60,48 +60,48 @@ class IndexedFiles:
         return self.files.add_fields(names)
 
     def between(self, begin: int, end: int) -> "IndexedFiles":
-        return IndexedFiles(self._chunk, self._places[begin:end])
+        return IndexedFiles(self._chunk, self._positions[begin:end])
 
     def only(self, chosen: Iterable[object]) -> "IndexedFiles":
-        return IndexedFiles(self._chunk, list(compress(self._places, chosen)))
+        return IndexedFiles(self._chunk, list(compress(self._positions, chosen)))
 
 
 class ChunkColumns:
-    """A column that has no section is taken from the files, as it would be without an index."""
+    """Columns from their sections. A column without a section is read from the files, as without an index."""
 
-    def __init__(self, chunk: Chunk, places: Sequence[int]) -> None:
+    def __init__(self, chunk: Chunk, positions: Sequence[int]) -> None:
         self._chunk = chunk
-        self._places = places
+        self._positions = positions
 
     def __len__(self) -> int:
-        return len(self._places)
+        return len(self._positions)
 
     def select(self, chosen: bytes) -> "ChunkColumns":
-        return ChunkColumns(self._chunk, list(compress(self._places, chosen)))
+        return ChunkColumns(self._chunk, list(compress(self._positions, chosen)))
 
     def partition(self, name: str) -> Sequence[str | Absent | None]:
         column = self._chunk.partition(name)
-        return self._unindexed.partition(name) if column is None else self._of(column)
+        return self._unindexed.partition(name) if column is None else self._selected(column)
 
     def minimum(self, path: tuple[str, ...]) -> Sequence[JsonValue]:
         columns = self._chunk.stats(path)
-        return self._unindexed.minimum(path) if columns is None else self._of(columns[0])
+        return self._unindexed.minimum(path) if columns is None else self._selected(columns[0])
 
     def maximum(self, path: tuple[str, ...]) -> Sequence[JsonValue]:
         columns = self._chunk.stats(path)
-        return self._unindexed.maximum(path) if columns is None else self._of(columns[1])
+        return self._unindexed.maximum(path) if columns is None else self._selected(columns[1])
 
     def null_count(self, path: tuple[str, ...]) -> Sequence[JsonValue]:
         columns = self._chunk.stats(path)
-        return self._unindexed.null_count(path) if columns is None else self._of(columns[2])
+        return self._unindexed.null_count(path) if columns is None else self._selected(columns[2])
 
     def num_records(self) -> Sequence[JsonValue]:
-        return self._of(self._chunk.num_records)
+        return self._selected(self._chunk.num_records)
 
     @cached_property
     def _unindexed(self) -> FileColumns:
-        files = self._chunk.files.at(self._places)
+        files = self._chunk.files.at(self._positions)
         return FileColumns(files.partition_values, files.stats)
 
-    def _of(self, column: Sequence[T]) -> Sequence[T]:
-        return column if len(self._places) == len(column) else [column[place] for place in self._places]
+    def _selected(self, column: Sequence[T]) -> Sequence[T]:
+        return column if len(self._positions) == len(column) else [column[position] for position in self._positions]

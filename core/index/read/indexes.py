@@ -1,4 +1,4 @@
-"""The indexes of the tables that this process serves, with the roots and the chunks that it read last."""
+"""The indexes of the tables that this process serves. Caches heads and the roots it read last."""
 
 import threading
 import time
@@ -11,9 +11,9 @@ from core.index.layout.root import Root
 from core.index.read.store import IndexStore
 from core.index.read.table_index import StoredIndex
 
-# A head is looked at again when a table has changed, but not more often than this.
+# A cached head is read again after this time.
 HEAD_SECONDS = 10
-# For so long the log is read in the place of an index that failed.
+# The log is read instead of a failed index for this time.
 DISTRUST_SECONDS = 300
 MAX_ROOTS = 16
 
@@ -24,11 +24,11 @@ class StoredIndexes:
         self._now = now
         self._lock = threading.Lock()
         self._heads: dict[str, tuple[float, Head | None]] = {}
-        self._roots: OrderedDict[str, StoredIndex] = OrderedDict()
+        self._indexes: OrderedDict[str, StoredIndex] = OrderedDict()
         self._distrusted_until: dict[str, float] = {}
 
     def latest(self, location_uri: str) -> StoredIndex | None:
-        """The newest index of a table, if there is one that can be used."""
+        """The live index of a table. Returns None if it has none, or if its index is distrusted."""
         table = table_of(location_uri)
         if self._now() < self._distrusted_until.get(table, 0):
             return None
@@ -36,22 +36,22 @@ class StoredIndexes:
         if head is None:
             return None
         with self._lock:
-            known = self._roots.get(head.build)
-        if known is None:
-            known = StoredIndex(self._store, table, head.build, Root.unpack(self._store.root(table, head.build)))
+            index = self._indexes.get(head.build)
+        if index is None:
+            index = StoredIndex(self._store, table, head.build, Root.unpack(self._store.root(table, head.build)))
             with self._lock:
-                self._roots[head.build] = known
-                if len(self._roots) > MAX_ROOTS:
-                    self._roots.popitem(last=False)
-        return known
+                self._indexes[head.build] = index
+                if len(self._indexes) > MAX_ROOTS:
+                    self._indexes.popitem(last=False)
+        return index
 
     def distrust(self, location_uri: str) -> None:
-        """Not to be used again for a while."""
+        """Stops using the table's index for a while."""
         self._distrusted_until[table_of(location_uri)] = self._now() + DISTRUST_SECONDS
 
     def _head(self, table: str) -> Head | None:
-        looked_at, head = self._heads.get(table, (float("-inf"), None))
-        if self._now() - looked_at >= HEAD_SECONDS:
+        read_at, head = self._heads.get(table, (float("-inf"), None))
+        if self._now() - read_at >= HEAD_SECONDS:
             head = self._store.head(table)
             self._heads[table] = self._now(), head
         return head

@@ -1,7 +1,7 @@
-"""The few DynamoDB calls with which an index is read.
+"""Reads the items of an index from DynamoDB.
 
-Reads are eventually consistent, at half the price: what a build wrote never changes, and a head that is a moment old
-names an index that is a moment older.
+Reads are eventually consistent, which costs half as much. This is safe: the items of a build never change, and a stale
+head names an older index that is still complete.
 """
 
 import contextlib
@@ -16,26 +16,26 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.index import UnusableIndexError
-from core.index.layout.head import CONTENT, Head, attributes, head_of
-from core.index.layout.items import ItemKey, Place, bucket_key, chunk_key, head_key, root_pk
+from core.index.layout.head import Head, head_of
+from core.index.layout.items import CONTENT, ItemKey, Place, attributes, bucket_key, chunk_key, head_key, root_pk
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# A BatchGetItem gives at most 100 items and 16 MB. More than a few megabytes are not held at once, and at first less is
-# asked for: that may be enough.
+# BatchGetItem returns at most 100 items and 16 MB. Smaller requests limit memory. The first one is smaller still,
+# because a query with a limit may need no more.
 KEYS_PER_GET = 100
 BYTES_PER_GET = 3 * 1024 * 1024
 FIRST_BYTES = 3 * 512 * 1024
 GETS_AHEAD = 3
-# What is kept of the chunks that queries read last, but for queries that read more than half of that.
-KEPT_BYTES = 24 * 1024 * 1024
+# Cache of recently read chunks. A query that reads more than half this size bypasses it.
+CACHE_BYTES = 24 * 1024 * 1024
 
 
 @dataclass(slots=True)
 class Traffic:
-    """What was read."""
+    """The requests made so far, and what they returned."""
 
     requests: int = 0
     items: int = 0
@@ -51,12 +51,12 @@ class IndexStore:
         self._sleep = sleep
         self._pool = ThreadPoolExecutor(GETS_AHEAD)
         self._lock = threading.Lock()
-        self._kept: OrderedDict[ItemKey, bytes] = OrderedDict()
-        self._kept_bytes = 0
+        self._cache: OrderedDict[ItemKey, bytes] = OrderedDict()
+        self._cache_bytes = 0
         self.traffic = Traffic()
 
     def head(self, table: str) -> Head | None:
-        with _usable():
+        with _errors_as_unusable():
             found: Any = self._client.get_item(TableName=self._table_name, Key=attributes(head_key(table))).get("Item")
             self.traffic.requests += 1
             return head_of(found) if found else None
@@ -68,7 +68,7 @@ class IndexStore:
             "ExpressionAttributeValues": {":pk": {"S": root_pk(table, build)}},
         }
         parts: list[bytes] = []
-        with _usable():
+        with _errors_as_unusable():
             while True:
                 answer = self._client.query(**request)
                 self.traffic.requests += 1
@@ -83,49 +83,46 @@ class IndexStore:
         return b"".join(parts)
 
     def chunks(self, table: str, sizes: Mapping[Place, int]) -> Iterator[bytes]:
-        """In order; some are on their way while the ones before them are used, but for a query that needs but a few.
-
-        `sizes`: of each chunk that is asked for.
-        """
-        get = self._get_or_keep if sum(sizes.values()) <= KEPT_BYTES // 2 else self._get
-        waiting = deque(_gets({chunk_key(table, place): size for place, size in sizes.items()}))
-        coming: deque[Future[list[bytes]]] = deque()
+        """The chunks in the order of `sizes`, which has the size of each. Reads ahead after the first request."""
+        get = self._get_cached if sum(sizes.values()) <= CACHE_BYTES // 2 else self._get
+        waiting = deque(_requests({chunk_key(table, place): size for place, size in sizes.items()}))
+        running: deque[Future[list[bytes]]] = deque()
         try:
             if waiting:
                 yield from get(waiting.popleft())
-            while waiting or coming:
-                while waiting and len(coming) < GETS_AHEAD:
-                    coming.append(self._pool.submit(get, waiting.popleft()))
-                yield from coming.popleft().result()
+            while waiting or running:
+                while waiting and len(running) < GETS_AHEAD:
+                    running.append(self._pool.submit(get, waiting.popleft()))
+                yield from running.popleft().result()
         finally:
-            for future in coming:
+            for future in running:
                 future.cancel()
 
     def buckets(self, table: str, places: Sequence[Place]) -> list[bytes]:
         keys = [bucket_key(table, place) for place in places]
-        some = (keys[begin : begin + KEYS_PER_GET] for begin in range(0, len(keys), KEYS_PER_GET))
-        return [content for contents in self._pool.map(self._get, some) for content in contents]
+        requests = (keys[begin : begin + KEYS_PER_GET] for begin in range(0, len(keys), KEYS_PER_GET))
+        return [content for contents in self._pool.map(self._get, requests) for content in contents]
 
-    def _get_or_keep(self, keys: Sequence[ItemKey]) -> list[bytes]:
+    def _get_cached(self, keys: Sequence[ItemKey]) -> list[bytes]:
         with self._lock:
-            found = {key: self._kept[key] for key in keys if key in self._kept}
+            found = {key: self._cache[key] for key in keys if key in self._cache}
         missing = [key for key in keys if key not in found]
         found |= zip(missing, self._get(missing) if missing else (), strict=True)
         with self._lock:
             for key in keys:
-                self._kept_bytes += 0 if key in self._kept else len(found[key])
-                self._kept[key] = found[key]
-                self._kept.move_to_end(key)
-            while self._kept_bytes > KEPT_BYTES:
-                _, dropped = self._kept.popitem(last=False)
-                self._kept_bytes -= len(dropped)
+                self._cache_bytes += 0 if key in self._cache else len(found[key])
+                self._cache[key] = found[key]
+                self._cache.move_to_end(key)
+            while self._cache_bytes > CACHE_BYTES:
+                _, dropped = self._cache.popitem(last=False)
+                self._cache_bytes -= len(dropped)
         return [found[key] for key in keys]
 
     def _get(self, keys: Sequence[ItemKey]) -> list[bytes]:
-        """The contents of up to 100 items, in the keys' order."""
+        """The contents of up to 100 items, in the order of the keys."""
         found: dict[ItemKey, bytes] = {}
         request: Any = {self._table_name: {"Keys": [attributes(key) for key in keys]}}
-        with _usable():
+        with _errors_as_unusable():
             for seconds in (*BACK_OFF_SECONDS, None):
                 answer = self._client.batch_get_item(RequestItems=request)
                 self.traffic.requests += 1
@@ -143,8 +140,8 @@ class IndexStore:
             raise UnusableIndexError("an item is missing") from error
 
 
-def _gets(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
-    """What is asked for at once."""
+def _requests(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
+    """Groups the keys into requests."""
     keys: list[ItemKey] = []
     room = FIRST_BYTES
     for key, size in sizes.items():
@@ -158,9 +155,8 @@ def _gets(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
 
 
 @contextlib.contextmanager
-def _usable() -> Iterator[None]:
-    """An index that cannot be read is one that is not there."""
+def _errors_as_unusable() -> Iterator[None]:
     try:
         yield
     except (ClientError, BotoCoreError, KeyError, ValueError) as error:
-        raise UnusableIndexError(f"DynamoDB does not give it: {type(error).__name__}") from error
+        raise UnusableIndexError(f"reading it from DynamoDB failed with {type(error).__name__}") from error

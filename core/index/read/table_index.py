@@ -1,6 +1,6 @@
-"""An index in the place of a checkpoint: log replay lays newer commits over it as over any other.
+"""An index that takes the place of a checkpoint: log replay applies newer commits to it.
 
-Its files come from DynamoDB when they are asked for, and only from the chunks in which a predicate may be true.
+Its files are read from DynamoDB on demand, and only from chunks with a row that may match the predicate.
 """
 
 import zlib
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from core.index.read.files import IndexedFiles
     from core.pruning.predicate import Predicate
 
-# Of a chunk's place and zones in memory.
-CHUNK_BYTES = 500
+# Approximate memory of a chunk's entry in the root, and of each of its zone maps.
+BYTES_PER_ENTRY = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,36 +57,36 @@ class StoredIndex:
     @property
     def memory_bytes(self) -> int:
         zones = len(self.root.chunks) * len(self.root.zones)
-        return CHUNK_BYTES * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
+        return BYTES_PER_ENTRY * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         return totals_of(self.entries(keys))
 
     def entries(self, keys: Collection[FileKey]) -> list[Entry]:
-        """Of those files that are in the index."""
-        wanted: dict[int, list[int]] = {}
+        """The bucket entries of those files that are in the index."""
+        hashes_by_bucket: dict[int, list[int]] = {}
         for hashed in map(hash_of, keys):
-            wanted.setdefault(bucket_of(hashed, len(self.root.buckets)), []).append(hashed)
-        buckets = self.store.buckets(self.table, [self.root.buckets[number] for number in wanted])
-        found = [entries_in(bucket, hashes) for bucket, hashes in zip(buckets, wanted.values(), strict=True)]
-        return [entry for entries in found for entry in entries]
+            hashes_by_bucket.setdefault(bucket_of(hashed, len(self.root.buckets)), []).append(hashed)
+        contents = self.store.buckets(self.table, [self.root.buckets[number] for number in hashes_by_bucket])
+        found = zip(contents, hashes_by_bucket.values(), strict=True)
+        return [entry for content, hashes in found for entry in entries_in(content, hashes)]
 
     def batches(self, predicate: "Predicate | None" = None) -> "Iterator[IndexedFiles]":
         from core.index.layout.chunk import Chunk
         from core.index.read.files import IndexedFiles
 
         chunks = self.chunks(predicate)
-        told = 0
+        yielded = 0
         try:
             for content in self.read(chunks):
                 chunk = Chunk(content)
                 yield IndexedFiles(chunk, range(chunk.size))
-                told += 1
+                yielded += 1
         except UnusableIndexError as problem:
-            raise UnusableIndexError(str(problem), partial(self._keys, chunks[:told])) from problem
+            raise UnusableIndexError(str(problem), partial(self._keys, chunks[:yielded])) from problem
 
     def chunks(self, predicate: "Predicate | None" = None) -> list[ChunkInfo]:
-        """Those that must be read."""
+        """The chunks with a row that may match the predicate."""
         chunks = self.root.chunks
         if predicate is None:
             return list(chunks)

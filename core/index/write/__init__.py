@@ -1,1 +1,1 @@
-"""Builds an index: packs files into chunks, writes them, and moves the head. Routes do not ship this half."""
+"""Builds indexes and starts index jobs. Functions that serve routes do not ship this half."""

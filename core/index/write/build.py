@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from core.delta.index import UnusableIndexError
 from core.delta.model import Metadata, Protocol, Totals
 from core.index.layout.head import Head
 from core.index.layout.items import Place, bucket_key, chunk_key
@@ -28,8 +29,8 @@ from core.storage.objects import ObjectInfo
 
 logger = logging.getLogger(__name__)
 PARALLEL_WRITES = 4
-# Size of the chunks that one of the parallel writes sends together.
-BYTES_AT_ONCE = 1024 * 1024
+# Each of the parallel writes sends about this many bytes of chunks.
+GROUP_BYTES = 1024 * 1024
 
 T = TypeVar("T")
 
@@ -84,18 +85,18 @@ class Build:
         """Yields each chunk after DynamoDB has stored it. Packs the next chunks in the meantime."""
         with ThreadPoolExecutor(PARALLEL_WRITES) as pool:
             waiting: deque[tuple[Future[None], list[tuple[WrittenChunk, PackedChunk]]]] = deque()
-            for some in _gathered(zip(numbers, packed, strict=False)):
+            for group in _grouped(zip(numbers, packed, strict=False)):
                 items, written = [], []
-                for number, chunk in some:
+                for number, chunk in group:
                     place = Place(self.name, number)
                     info = ChunkInfo(place, chunk.files, len(chunk.content), chunk.checksum, in_tail)
                     items.append((chunk_key(self.table, place), chunk.content))
                     written.append((WrittenChunk(info, chunk.zones), chunk))
                 waiting.append((pool.submit(self.writer.put, items), written))
                 if len(waiting) == PARALLEL_WRITES:
-                    yield from _first_of(waiting)
+                    yield from _oldest_result(waiting)
             while waiting:
-                yield from _first_of(waiting)
+                yield from _oldest_result(waiting)
 
     def write_buckets(self, buckets: Iterable[tuple[int, bytes]]) -> None:
         self.writer.put((bucket_key(self.table, Place(self.name, number)), content) for number, content in buckets)
@@ -108,7 +109,10 @@ class Build:
         buckets: Sequence[Place],
         expected: str | None,
     ) -> Head:
-        """Writes the root and moves the head, provided that the build `expected` is still the live one."""
+        """Writes the root, moves the head and deletes unused items.
+
+        Raises `LostRaceError` if `expected` is no longer the live build.
+        """
         root = Root(
             indexed.version,
             indexed.tip,
@@ -116,7 +120,7 @@ class Build:
             indexed.metadata,
             indexed.totals,
             [chunk.info for chunk in chunks],
-            {field: [chunk.zones[place] for chunk in chunks] for place, field in enumerate(fields)},
+            {field: [chunk.zones[position] for chunk in chunks] for position, field in enumerate(fields)},
             buckets,
         )
         content = root.pack()
@@ -137,25 +141,25 @@ class Build:
             self.writer.begin(self.table, expected, self._now())
         try:
             Cleanup(self.writer, self.table, self._now).delete_unused(self.name, root)
-        except (WriteFailedError, ClientError, BotoCoreError) as problem:
+        except (WriteFailedError, UnusableIndexError, ClientError, BotoCoreError) as problem:
             logger.warning("Items of older builds were not deleted; the next build tries again: %s", problem)
         return head
 
 
-def _gathered(chunks: Iterable[tuple[int, PackedChunk]]) -> Iterator[list[tuple[int, PackedChunk]]]:
-    some: list[tuple[int, PackedChunk]] = []
+def _grouped(chunks: Iterable[tuple[int, PackedChunk]]) -> Iterator[list[tuple[int, PackedChunk]]]:
+    group: list[tuple[int, PackedChunk]] = []
     size = 0
     for number, chunk in chunks:
-        some.append((number, chunk))
+        group.append((number, chunk))
         size += len(chunk.content)
-        if size >= BYTES_AT_ONCE:
-            yield some
-            some, size = [], 0
-    if some:
-        yield some
+        if size >= GROUP_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
 
 
-def _first_of(waiting: deque[tuple[Future[None], T]]) -> T:
+def _oldest_result(waiting: deque[tuple[Future[None], T]]) -> T:
     write, result = waiting.popleft()
     write.result()
     return result

@@ -7,7 +7,7 @@ from core.index.layout.items import ItemKey, bucket_key, chunk_key, root_pk, sha
 from core.index.layout.root import Root
 from core.index.write.writer import IndexWriter
 
-# How long a replaced build stays for readers that still use it, and when a build that stopped reporting counts as dead.
+# A replaced build stays this long for readers that still use it. A build without a heartbeat for this long is dead.
 GRACE_SECONDS = 3600
 
 

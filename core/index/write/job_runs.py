@@ -1,7 +1,7 @@
 """Starts runs of the index job: for tables with a new checkpoint, and on a schedule for all tables.
 
 Requests come from an SQS queue. A message about a table that a run is already working on goes back to the queue and is
-delivered again later. So no checkpoint is missed, and no table has two runs at the same time.
+delivered again later, so no checkpoint is missed and no table has two runs at the same time.
 """
 
 import hashlib
@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JobConfiguration:
-    """What all runs have in common. The EMR application holds everything else (infra/index.yaml)."""
+    """The settings that all runs share. The EMR application holds the others (infra/index.yaml)."""
 
     application_id: str
     role_arn: str
@@ -134,8 +134,8 @@ class JobStarter:
 
     def _start_run(self, wanted: set[str], messages: list[str]) -> None:
         job = self._job
-        most_tables = MAX_ARGUMENTS - len(job.arguments)
-        targets = [ALL_TABLES] if ALL_TABLES in wanted or len(wanted) > most_tables else sorted(wanted)
+        max_tables = MAX_ARGUMENTS - len(job.arguments)
+        targets = [ALL_TABLES] if ALL_TABLES in wanted or len(wanted) > max_tables else sorted(wanted)
         run = self._emr.start_job_run(
             applicationId=job.application_id,
             # Derived from the messages: if the function ends before it can answer, SQS delivers them again, and the

@@ -1,7 +1,7 @@
-"""Writes an index to DynamoDB: chunks, buckets and root of a build, and then the head that makes it the live one.
+"""Writes an index to DynamoDB: the chunks, buckets and root of a build, and then the head that makes it live.
 
-What DynamoDB does not take is sent again, more and more slowly. A cap on what is written in a second keeps a build from
-taking what readers need.
+Failed and unprocessed writes are retried with exponential backoff. An optional limit on write units per second keeps a
+build from using the capacity that readers need.
 """
 
 import random
@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError, HTTPClientError
 
-from core.index.layout.head import CONTENT, Head, attributes, head_of
-from core.index.layout.items import CONTENT_BYTES, ItemKey, begun_key, head_key, root_key, root_pk
+from core.index.layout.head import Head, head_of, item_of
+from core.index.layout.items import CONTENT, CONTENT_BYTES, ItemKey, attributes, head_key, marker_key, root_key, root_pk
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-# Limits of a BatchWriteItem: 25 items, and 16 MB of JSON, in which binary content takes a third more.
+# Limits of BatchWriteItem: 25 items and 16 MB of JSON. Base64 adds a third to binary content.
 ITEMS_PER_WRITE = 25
 BYTES_PER_WRITE = 8 * 1024 * 1024
 UNIT_BYTES = 1024
 ATTEMPTS = 12
-LONGEST_WAIT_SECONDS = 20.0
+MAX_WAIT_SECONDS = 20.0
 THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError"}
 )
-GONE = "ConditionalCheckFailedException"
+CONDITION_FAILED = "ConditionalCheckFailedException"
 SERVER_ERROR = 500
 
 
 class WriteFailedError(Exception):
-    """DynamoDB did not take what was written, however often it was sent."""
+    """A request to DynamoDB failed in all attempts."""
 
 
 class IndexWriter:
@@ -54,7 +54,7 @@ class IndexWriter:
         self._free_at = now()
         self._lock = threading.Lock()
         self.units = 0
-        """Written so far. A unit is a kilobyte, or a part of one."""
+        """Write units used so far. A unit is 1 KB or less."""
 
     def put(self, items: Iterable[tuple[ItemKey, bytes]]) -> None:
         for batch in _batches(items):
@@ -68,31 +68,22 @@ class IndexWriter:
         self.put((root_key(table, build, number), part) for number, part in enumerate(parts))
 
     def begin(self, table: str, build: str, now: float) -> None:
-        """Notes that a build has begun, or goes on: what it wrote can be found if it never ends."""
-        item = {**attributes(begun_key(table, build)), "seen_at": {"N": str(now)}}
+        """Writes or renews the marker of a build, so its items are found and deleted if it never finishes."""
+        item = {**attributes(marker_key(table, build)), "seen_at": {"N": str(now)}}
         self._write([{"PutRequest": {"Item": item}}], [1])
 
     def head(self, table: str) -> Head | None:
-        """As it is now."""
+        """The current head, by a consistent read."""
         found = self._item(head_key(table))
         return head_of(found) if found else None
 
     def root(self, table: str, build: str) -> bytes:
-        """Empty if there is none."""
+        """The packed root of a build; empty if it has none."""
         return b"".join(item[CONTENT]["B"] for item in self._items(root_pk(table, build)))
 
     def move_head(self, table: str, head: Head, expected: str | None) -> Head | None:
-        """Makes a build the live one; if another one than `expected` has become so, that is told and stays."""
-        item: dict[str, Any] = {
-            **attributes(head_key(table)),
-            "build": {"S": head.build},
-            "version": {"N": str(head.version)},
-            "files": {"N": str(head.files)},
-            "chunks": {"N": str(head.chunks)},
-            "content_bytes": {"N": str(head.content_bytes)},
-            "built_at": {"N": str(head.built_at)},
-            "seconds": {"N": str(head.seconds)},
-        }
+        """Makes a build live if `expected` is still the live one. Otherwise returns the head of the build that is."""
+        item = item_of(table, head)
         condition: dict[str, Any] = {"ConditionExpression": "attribute_not_exists(pk)"}
         if expected is not None:
             condition = {
@@ -101,17 +92,17 @@ class IndexWriter:
                 "ExpressionAttributeValues": {":expected": {"S": expected}},
             }
         try:
-            self._tried(partial(self._client.put_item, TableName=self.table_name, Item=item, **condition))
+            self._retry(partial(self._client.put_item, TableName=self.table_name, Item=item, **condition))
         except ClientError as error:
             winner = self.head(table)
-            if error.response["Error"]["Code"] != GONE or winner is None:
+            if error.response["Error"]["Code"] != CONDITION_FAILED or winner is None:
                 raise
-            # Our own, if the answer to the first try got lost.
+            # The winner is this build if an earlier attempt succeeded and its response was lost.
             return None if winner.build == head.build else winner
         return None
 
     def keys(self, pk: str) -> Iterator[ItemKey]:
-        """Of all items of a partition."""
+        """The keys of all items with this partition key."""
         for item in self._items(pk, ProjectionExpression="pk, sk"):
             yield ItemKey(item["pk"]["S"], item["sk"]["S"])
 
@@ -121,17 +112,17 @@ class IndexWriter:
 
     def _item(self, key: ItemKey) -> Any:
         request: Any = {"TableName": self.table_name, "Key": attributes(key), "ConsistentRead": True}
-        return self._tried(partial(self._client.get_item, **request)).get("Item")
+        return self._retry(partial(self._client.get_item, **request)).get("Item")
 
-    def _items(self, pk: str, **more: str) -> Iterator[Any]:
+    def _items(self, pk: str, **options: str) -> Iterator[Any]:
         request: Any = {
             "TableName": self.table_name,
             "KeyConditionExpression": "pk = :pk",
             "ExpressionAttributeValues": {":pk": {"S": pk}},
-            **more,
+            **options,
         }
         while True:
-            page = self._tried(partial(self._client.query, **request))
+            page = self._retry(partial(self._client.query, **request))
             yield from page["Items"]
             if "LastEvaluatedKey" not in page:
                 return
@@ -144,16 +135,16 @@ class IndexWriter:
             self._write(requests, [1] * len(requests))
 
     def _write(self, requests: list[Any], units: list[int]) -> None:
-        self._wait_for_room(sum(units))
+        self._wait_for_capacity(sum(units))
         for seconds in self._waits():
-            answer = self._tried(partial(self._client.batch_write_item, RequestItems={self.table_name: requests}))
+            answer = self._retry(partial(self._client.batch_write_item, RequestItems={self.table_name: requests}))
             requests = list(answer.get("UnprocessedItems", {}).get(self.table_name, ()))
             if not requests:
                 return
             self._sleep(seconds)
-        raise WriteFailedError("DynamoDB does not take the index: it is throttled.")
+        raise WriteFailedError("DynamoDB throttles the index writes. Set a lower --write-rate, or try again later.")
 
-    def _tried(self, call: Callable[[], Any]) -> Any:
+    def _retry(self, call: Callable[[], Any]) -> Any:
         for seconds in self._waits():
             try:
                 return call()
@@ -161,16 +152,16 @@ class IndexWriter:
                 status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
                 if error.response["Error"]["Code"] not in THROTTLED and status < SERVER_ERROR:
                     raise
-            except (HTTPClientError, ConnectionError):  # the connection broke
+            except (HTTPClientError, ConnectionError):  # a broken connection
                 pass
             self._sleep(seconds)
-        raise WriteFailedError("DynamoDB does not answer: it is throttled, or not reachable.")
+        raise WriteFailedError("DynamoDB is throttled or unreachable. Check the connection, and try again later.")
 
     def _waits(self) -> Iterator[float]:
         for attempt in range(ATTEMPTS):
-            yield random.uniform(0.5, 1) * min(0.1 * 2**attempt, LONGEST_WAIT_SECONDS)  # noqa: S311
+            yield random.uniform(0.5, 1) * min(0.1 * 2**attempt, MAX_WAIT_SECONDS)  # noqa: S311
 
-    def _wait_for_room(self, units: int) -> None:
+    def _wait_for_capacity(self, units: int) -> None:
         with self._lock:
             self.units += units
             if self.units_per_second is None:

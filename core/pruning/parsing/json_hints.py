@@ -1,6 +1,6 @@
 """Parses `jsonPredicateHints`: a tree of `{"op", "children"}` whose leaves are columns and literals.
 
-A part that is not understood becomes `Unknown` in its place, so that the other parts still prune.
+A part that is not understood becomes `Unknown`. The other parts still prune.
 """
 
 from collections.abc import Callable, Iterable
@@ -31,7 +31,7 @@ from core.pruning.values import (
 
 MAX_CHARACTERS = 1024 * 1024
 MAX_DEPTH = 100
-# About 3 µs each. 1 MiB of comparisons in the protocol's form has about as many.
+# A node takes about 3 µs. A JSON hint of 1 MiB that consists of comparisons has about this many.
 MAX_NODES = 30_000
 
 LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
@@ -44,7 +44,7 @@ LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
     "double": ("double", parse_double),
     "timestamp": ("timestamp", parse_moment),
 }
-# The protocol's names, and other names that clients send.
+# The names in the protocol, and other names that clients send.
 VALUE_TYPES = {**{name: name for name in LITERALS}, "boolean": "bool", "integer": "int"}
 OPERATORS: dict[str, Operator] = {
     "equal": "=",
@@ -56,7 +56,7 @@ OPERATORS: dict[str, Operator] = {
 
 
 class _RefusedError(Exception):
-    """The hint is not parsed. The message is the reason."""
+    """The hint is rejected as a whole. The message is the reason."""
 
 
 def parse_json_hints(text: str) -> Expression:
@@ -82,7 +82,7 @@ class _Parser:
     def parse(self, document: Any) -> Expression:
         if not isinstance(document, list):
             return self._expression(document, 1)
-        # The protocol has no lists, but clients send them. The members are joined by AND.
+        # The protocol does not define lists, but clients send them. Their members are joined by AND.
         members = self._expressions(document, 1)
         return And(members) if members else Unknown("[]", "it is empty")
 
@@ -140,7 +140,7 @@ def _comparison(op: str, left: Expression, right: Expression) -> Expression:
 
 
 def _family(operand: Column | Literal) -> str | None:
-    """The kind of literal that the operand may be compared with. `int` and `long` share one."""
+    """Returns the kind of literal that the operand may be compared with. `int` and `long` have the same."""
     return operand.kind if isinstance(operand, Literal) else LITERALS[operand.declared or ""][0]
 
 
@@ -151,7 +151,7 @@ def _literal(node: dict[str, Any]) -> Expression:
         value = parse(text)
         if value is not None:
             return Literal(kind, value, text)
-    return Unknown(f"literal {_shown(text)}", "it is not a value of a type of the protocol")
+    return Unknown(f"literal {_shown(text)}", "it is not a valid value of a type in the protocol")
 
 
 def _value_type(node: dict[str, Any]) -> str | None:
@@ -160,8 +160,8 @@ def _value_type(node: dict[str, Any]) -> str | None:
 
 
 def _text(op: Any, operands: Iterable[Expression]) -> str:
-    named = [str(operand) if isinstance(operand, Column | Literal | Unknown) else "…" for operand in operands]
-    return f"{_shown(op)}({', '.join(named):.160})"
+    texts = [str(operand) if isinstance(operand, Column | Literal | Unknown) else "…" for operand in operands]
+    return f"{_shown(op)}({', '.join(texts):.160})"
 
 
 def _shown(value: Any) -> str:

@@ -1,7 +1,7 @@
 """Converts a boolean expression of Spark SQL, parsed by sqlglot, into our expression tree.
 
-A part outside of the supported subset becomes `Unknown` in its place, so that the other parts still prune. A sqlglot
-node is converted only if it has no arguments that we do not handle, so that a newer sqlglot is not misread.
+A part outside the supported subset becomes `Unknown`. The other parts still prune. A sqlglot node with an argument that
+we do not handle also becomes `Unknown`, so that a newer version of sqlglot is not misread.
 """
 
 import re
@@ -26,7 +26,7 @@ from core.pruning.expressions import (
     Or,
     Unknown,
 )
-from core.pruning.literals import MAX_PRECISION, cast_literal, have_one_type
+from core.pruning.literals import MAX_PRECISION, cast_literal, fit_one_decimal
 from core.pruning.schema import DataType
 from core.pruning.values import ABOVE_ALL, WHOLE_NUMBER, after_all_with_prefix, parse_decimal, parse_double
 
@@ -60,22 +60,24 @@ TYPES = {
 
 
 class _RefusedError(Exception):
-    """The hint is not parsed. The message is the reason."""
+    """The hint is rejected as a whole. The message is the reason."""
 
 
-class SqlReader:
+class SqlParser:
+    """Parses the hints of one request, which share a budget of tokens."""
+
     def __init__(self) -> None:
         self._tokens_left = MAX_TOKENS
 
-    def read(self, hint: str) -> Expression:
+    def parse(self, hint: str) -> Expression:
         try:
-            return _expression(self._parse(hint))
+            return _expression(self._sqlglot_tree(hint))
         except _RefusedError as reason:
             return Unknown(f"{hint:.80}", str(reason))
         except Exception as error:  # noqa: BLE001 - a hostile text must not fail the query
             return Unknown(f"{hint:.80}", f"it cannot be parsed ({type(error).__name__})")
 
-    def _parse(self, hint: str) -> exp.Expr:
+    def _sqlglot_tree(self, hint: str) -> exp.Expr:
         tokens = DIALECT.tokenize(hint) if self._tokens_left > 0 else []
         self._tokens_left -= len(tokens)
         if self._tokens_left < 0:
@@ -95,9 +97,9 @@ class SqlReader:
 def _is_costly(tokens: Sequence[Token]) -> bool:
     """Whether type names are nested like function calls, which sqlglot parses in exponential time."""
     nested, parentheses = 0, []
-    for before, token in pairwise(tokens):
+    for previous, token in pairwise(tokens):
         if token.token_type == TokenType.L_PAREN:
-            parentheses.append(before.token_type in DIALECT.parser_class.TYPE_TOKENS)
+            parentheses.append(previous.token_type in DIALECT.parser_class.TYPE_TOKENS)
             nested += parentheses[-1]
             if nested > MAX_NESTED_TYPES:
                 return True
@@ -107,8 +109,8 @@ def _is_costly(tokens: Sequence[Token]) -> bool:
 
 
 def _expression(node: exp.Expr) -> Expression:
-    read = READERS.get(type(node))
-    expression = read(node) if read else None
+    convert = EXPRESSIONS.get(type(node))
+    expression = convert(node) if convert else None
     return _unknown(node) if expression is None else expression
 
 
@@ -123,16 +125,16 @@ def _has_only(node: exp.Expr, *names: str) -> bool:
 
 
 def _connector(node: exp.Expr) -> Expression | None:
-    """Iterates along a chain of ANDs or ORs: its tree is as deep as the chain is long, too deep for recursion."""
-    kind = type(node)
+    """Iterates over a chain of ANDs or ORs. Its tree is as deep as the chain is long, which is too deep to recurse."""
+    connector = type(node)
     operands = []
-    while type(node) is kind:
+    while type(node) is connector:
         if not _has_only(node, "this", "expression"):
             return None
         operands.append(_expression(node.args["expression"]))
         node = node.this
     operands.append(_expression(node))
-    return (And if kind is exp.And else Or)(tuple(reversed(operands)))
+    return (And if connector is exp.And else Or)(tuple(reversed(operands)))
 
 
 def _not(node: exp.Expr) -> Expression | None:
@@ -173,7 +175,7 @@ def _null_safe_not_equal(node: exp.Expr) -> Expression | None:
 
 
 def _in(node: exp.Expr) -> Expression | None:
-    """Only lists of one kind: Spark converts all members to a common type, which may change a single comparison."""
+    """Supports only literals of one kind. Spark converts a mixed list to a common type, which may change a result."""
     left, rights = _operand(node.this), [_operand(right) for right in node.args.get("expressions") or ()]
     if not isinstance(left, Column) or not rights or not _has_only(node, "this", "expressions"):
         return None
@@ -181,7 +183,7 @@ def _in(node: exp.Expr) -> Expression | None:
     kinds = {literal.kind for literal in literals} - {"null"}
     if len(literals) < len(rights) or not (len(kinds) <= 1 or kinds == {"integer", "decimal"}):
         return None
-    if "decimal" in kinds and not have_one_type(literal for literal in literals if literal.kind != "null"):
+    if "decimal" in kinds and not fit_one_decimal(literal for literal in literals if literal.kind != "null"):
         return None
     if kinds == {"string"}:
         left = replace(left, declared="string or date")
@@ -237,11 +239,11 @@ def _is(node: exp.Expr) -> Expression | None:
 
 
 def _operand(node: exp.Expr) -> Column | Literal | None:
-    read = OPERANDS.get(type(node))
-    return read(node) if read else None
+    convert = OPERANDS.get(type(node))
+    return convert(node) if convert else None
 
 
-def _in_parentheses(node: exp.Expr) -> Column | Literal | None:
+def _operand_in_parentheses(node: exp.Expr) -> Column | Literal | None:
     return _operand(node.this) if _has_only(node, "this") else None
 
 
@@ -254,7 +256,7 @@ def _column(node: exp.Expr) -> Column | None:
 
 
 def _field_of_column(node: exp.Expr) -> Column | None:
-    """`a.b.c.d.e`: sqlglot puts at most four parts into a column and the others into `Dot` nodes."""
+    """Converts `a.b.c.d.e`: sqlglot puts at most four parts into a column and the others into `Dot` nodes."""
     parent, name = _operand(node.this), node.args["expression"]
     if isinstance(parent, Column) and not parent.cast and isinstance(name, exp.Identifier):
         return Column((*parent.path, name.this))
@@ -292,7 +294,7 @@ def _literal(node: exp.Expr) -> Literal | None:
         return None
     if not node.args["is_string"]:
         return _number(text)
-    # Two quotes in a string: older versions of Spark drop both, newer ones keep one.
+    # For two quotes in a string, older versions of Spark drop both, and newer versions keep one.
     return None if "'" in text or '"' in text else Literal("string", text, text)
 
 
@@ -310,7 +312,7 @@ def _negative(node: exp.Expr) -> Literal | None:
     return None
 
 
-READERS: dict[type[exp.Expr], Callable[[exp.Expr], Expression | None]] = {
+EXPRESSIONS: dict[type[exp.Expr], Callable[[exp.Expr], Expression | None]] = {
     exp.And: _connector,
     exp.Or: _connector,
     exp.Not: _not,
@@ -327,7 +329,7 @@ READERS: dict[type[exp.Expr], Callable[[exp.Expr], Expression | None]] = {
     **dict.fromkeys((exp.Column, exp.Dot, exp.Cast, exp.TryCast, exp.Boolean, exp.Null), _operand),
 }
 OPERANDS: dict[type[exp.Expr], Callable[[exp.Expr], Column | Literal | None]] = {
-    exp.Paren: _in_parentheses,
+    exp.Paren: _operand_in_parentheses,
     exp.Column: _column,
     exp.Dot: _field_of_column,
     exp.Cast: _cast,

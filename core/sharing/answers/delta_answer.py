@@ -1,7 +1,7 @@
-"""Answers in delta format: the log's own actions, with URLs in place of paths.
+"""Answers in delta format: the actions of the log, with URLs in place of paths.
 
-Features and properties are sorted because writers log them in any order, and a version must give the same lines whether
-it is read from a checkpoint or from commits.
+Features and properties are sorted. Their order may differ between a checkpoint and commits, and a version must have the
+same lines in either case.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,15 +9,15 @@ from typing import Any
 
 from core.api.lines import delta_metadata_line, delta_protocol_line
 from core.api.requests.capabilities import DELTA
-from core.delta.log.actions import MORE
+from core.delta.log.actions import EXTRA_FIELDS
 from core.delta.log.batch import FileBatch
 from core.delta.model import Add, Cdc, DeletionVector, FileAction, Metadata, Protocol
 from core.delta.snapshot import SnapshotSummary
 from core.sharing.answers.file_lines import FramedFiles, delta_files, file_lines
 from core.sharing.answers.table_answer import TableAnswer, metadata_action
 
-FIELDS = ("partitionValues", "size", "dataChange", "modificationTime", "stats", *MORE)
-# With these properties a reader looks for timestamps inside commits. Clients get no commits, but a timestamp per file.
+FIELDS = ("partitionValues", "size", "dataChange", "modificationTime", "stats", *EXTRA_FIELDS)
+# These properties make a reader look for timestamps in commits. Clients get a timestamp per file instead of commits.
 NOT_RELAYED = ("delta.enableInCommitTimestamps", "delta.inCommitTimestampEnablement")
 
 
@@ -61,7 +61,7 @@ class DeltaAnswer(TableAnswer):
             fields = {"partitionValues": values, "size": size, "dataChange": action.data_change}
             fields |= {"extendedFileMetadata": True, "deletionTimestamp": action.deletion_timestamp}
             fields |= {"stats": action.stats}
-        columns = {name: [value] for name, value in (fields | dict(action.more or {})).items()}
+        columns = {name: [value] for name, value in (fields | dict(action.extra_fields or {})).items()}
         (line,) = file_lines(self._frame(kind, [action.path], columns, vectors, version, timestamp), 1)
         return line
 
@@ -81,17 +81,17 @@ class DeltaAnswer(TableAnswer):
         return delta_files(kind, urls, ids, vector_ids, fields, expires_at, version=version, timestamp=timestamp)
 
     def _vector(self, vector: DeletionVector | None) -> tuple[dict[str, Any] | None, str | None]:
-        """The descriptor for clients, inline or with the URL of the vector's file, and the id of that file."""
+        """Returns the descriptor for clients, and the id of the file that contains the vector unless it is inline."""
         if vector is None:
             return None, None
-        storage_type, where, file_id = vector.storage_type, vector.path_or_inline_dv, None
+        storage_type, path_or_inline, file_id = vector.storage_type, vector.path_or_inline_dv, None
         if storage_type != "i":
-            (file_id,) = self._ids([where])
+            (file_id,) = self._ids([path_or_inline])
             bucket, key = self._paths.find_deletion_vector(vector)
-            storage_type, (where,) = "p", self._signed(bucket, [key])
+            storage_type, (path_or_inline,) = "p", self._signed(bucket, [key])
         descriptor = {
             "storageType": storage_type,
-            "pathOrInlineDv": where,
+            "pathOrInlineDv": path_or_inline,
             "sizeInBytes": vector.size_in_bytes,
             "cardinality": vector.cardinality,
         }

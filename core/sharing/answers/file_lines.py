@@ -1,11 +1,11 @@
 """Writes the lines of files: the fields of the files by column, framed for a response format, become NDJSON.
 
-The data flows one way. A `FileBatch` gives the fields of its files, `parquet_files` or `delta_files` frames them, and
-`file_lines` writes the framed columns. This module alone decides who writes:
+Data flows in one direction. A `FileBatch` returns the fields of its files, `parquet_files` or `delta_files` frames
+them, and `file_lines` writes the framed columns. Only `file_lines` decides which library writes:
 
-- Arrow, if it writes the same bytes as orjson. That takes half the time.
+- Arrow, if it writes the same bytes as orjson. This takes half the time.
 - orjson, line by line, in all other cases: fields from commits, missing values, unusual types, deletion vectors and
-  characters beyond ASCII.
+  non-ASCII characters.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +21,10 @@ from core.delta.log.batch import ArrowField
 from core.delta.log.rows import is_text_map
 
 FramedFiles: TypeAlias = Mapping[str, Any]
-"""Files by column. Each name has the values of all files in order, one number for all of them, or nested columns.
-A line leaves out values that are None."""
+"""Files by column. A column is a sequence with one value per file, one number for all files, or nested columns.
+Lines omit values that are None."""
 
-# Fields of the log, with the type for which Arrow writes the same bytes as orjson.
+# Fields of the log, each with a check for the type that Arrow writes in the same way as orjson.
 ARROW_TYPES: dict[str, Callable[[DataType], bool]] = {
     "partitionValues": is_text_map,
     "size": DataType.is_int64,
@@ -36,7 +36,7 @@ ARROW_TYPES: dict[str, Callable[[DataType], bool]] = {
     "defaultRowCommitVersion": DataType.is_int64,
     "clusteringProvider": DataType.is_string,
 }
-# Columns that the frames add. Every file has these texts.
+# Columns of strings that the frames add. They have a value for every file.
 FRAME_TEXTS = frozenset({"url", "path", "id"})
 
 
@@ -85,7 +85,7 @@ def file_lines(files: FramedFiles, num_files: int) -> Iterator[bytes]:
         lines = BytesIO()
         write_ndjson(_record_batch(files, num_files), lines, explicit_nulls=True)
         content = lines.getvalue()
-        if content.isascii():  # orjson's lines are escaped to ASCII, Arrow's are not
+        if content.isascii():  # lines must be ASCII, but Arrow does not escape other characters
             yield content
             return
     yield from map(dump_line, _documents(files))
@@ -97,7 +97,7 @@ def _arrow_writes(columns: FramedFiles) -> bool:
 
 def _arrow_writes_column(name: str, values: Any) -> bool:
     if isinstance(values, ArrowField):
-        # With `explicit_nulls`, which partition values need, Arrow would also write a missing field as null.
+        # Null partition values need `explicit_nulls`, which would also write missing fields as null.
         return values.array.null_count == 0 and ARROW_TYPES[name](values.array.type)
     if isinstance(values, Mapping):
         return _arrow_writes(values)

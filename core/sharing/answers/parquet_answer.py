@@ -1,4 +1,4 @@
-"""Answers in parquet format: plain files, for clients that do not know Delta."""
+"""Answers in parquet format: plain Parquet files, for clients without support for Delta."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

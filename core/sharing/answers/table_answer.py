@@ -1,6 +1,6 @@
-"""What answers in both response formats have in common: headers, signed URLs, file ids and the last line.
+"""The base class of answers in both response formats: headers, signed URLs, file ids and the last line.
 
-Lines of files are the hot path. They are written by column, up to `FILES_PER_WRITE` files at a time.
+Lines of files are the hot path. They are written by column, at most `FILES_PER_WRITE` files at a time.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
-import core.delta.reader  # noqa: F401 - loads the Parquet reader during Lambda's init phase, not in a request
+import core.delta.reader  # noqa: F401 - loads the Parquet reader in Lambda's init phase instead of in a request
 from core.api.lines import end_stream_line
 from core.api.requests.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, Capabilities, FileIdHash
 from core.api.requests.request import Request
@@ -31,7 +31,7 @@ from core.storage.session import StorageSession
 if TYPE_CHECKING:
     from core.storage.presign import UrlSigner
 
-# Files signed and written at a time. Larger blocks would only take more memory.
+# Files signed and written at a time. Larger blocks are not faster and take more memory.
 FILES_PER_WRITE = 1024
 
 PagedLines: TypeAlias = Generator[bytes, None, str | None]
@@ -40,7 +40,7 @@ PagedLines: TypeAlias = Generator[bytes, None, str | None]
 
 @dataclass(frozen=True, slots=True)
 class AnswerOptions:
-    """What a client can read, from the headers of its request."""
+    """What the client can read, from the headers of its request, and the counters of the answer."""
 
     capabilities: Capabilities
     file_id_hash: str | None
@@ -80,14 +80,14 @@ class TableAnswer(ABC):
 
     @abstractmethod
     def _framed(self, files: FileBatch, version: int | None, timestamp: int | None) -> FramedFiles:
-        """The files of a snapshot with their URLs and ids, by column."""
+        """Returns the files of a snapshot with their URLs and ids, by column."""
 
     @abstractmethod
     def change_line(self, action: FileAction, version: int, timestamp: int, *, partitioned: bool) -> bytes:
-        """The line of a file that a commit added or removed, or that holds changed rows."""
+        """Returns the line of a file that a commit added or removed, or that contains changed rows."""
 
     def _removed(self, remove: Remove, *, partitioned: bool) -> tuple[Mapping[str, str | None], int]:
-        """The partition values and size of a removed file. Old writers log only its path."""
+        """Returns the partition values and the size of a removed file. Old writers log only its path."""
         values, size = remove.partition_values, remove.size
         if values is None and partitioned:
             raise UnsupportedOperationError(
@@ -104,21 +104,21 @@ class TableAnswer(ABC):
                 ) from error
         return values or {}, size
 
-    def response(self, version: int, body: Iterable[bytes], *, echoes: bool = True) -> Response:
-        """`echoes`: whether the route can end with an endStreamAction, and so confirms the capability in its header."""
-        echo = echoes and self._options.capabilities.include_end_stream_action
+    def response(self, version: int, body: Iterable[bytes], *, may_end_stream: bool = True) -> Response:
+        """Confirms a requested endStreamAction in the header if the route can send one (`may_end_stream`)."""
+        confirmed = may_end_stream and self._options.capabilities.include_end_stream_action
         headers = {
             VERSION_HEADER: str(version),
-            HEADER: f"responseformat={self.response_format}{';includeendstreamaction=true' if echo else ''}",
+            HEADER: f"responseformat={self.response_format}{';includeendstreamaction=true' if confirmed else ''}",
         }
         if self._options.file_id_hash is not None:
             headers[FILE_ID_HASH_HEADER] = self._options.file_id_hash
         return ndjson_response(body, headers=headers)
 
-    def ended(self, body: PagedLines, *, due: bool, refresh_token: str | None = None) -> Iterator[bytes]:
-        """Ends the lines with an endStreamAction if it is due or requested. Clients fail on one they did not expect."""
+    def with_end(self, body: PagedLines, *, required: bool, refresh_token: str | None = None) -> Iterator[bytes]:
+        """Adds an endStreamAction only if it is required or requested. Clients fail on one that they do not expect."""
         next_page_token = yield from body
-        if due or self._options.capabilities.include_end_stream_action:
+        if required or self._options.capabilities.include_end_stream_action:
             yield end_stream_line(
                 refresh_token=refresh_token,
                 next_page_token=next_page_token,
@@ -126,7 +126,7 @@ class TableAnswer(ABC):
             )
 
     def _extra_fields(self, totals: SnapshotSummary | None, version: int | None) -> dict[str, Any]:
-        """Fields that a metaData line has in addition to those of the log's action."""
+        """Returns the fields that a metaData line has in addition to those of the log's action."""
         extra: dict[str, Any] = {} if version is None else {"version": version}
         if totals is not None:
             extra |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
@@ -152,7 +152,7 @@ class TableAnswer(ABC):
 
 
 def metadata_action(metadata: Metadata) -> dict[str, Any]:
-    """The log's `metaData` action, without fields that have no value."""
+    """Returns the `metaData` action of the log, without fields that have no value."""
     action = {
         "id": metadata.id,
         "name": metadata.name,

@@ -16,7 +16,7 @@ ALTER TABLE {table} ADD COLUMN note STRING;
 INSERT INTO {table} VALUES (100, 'new', 'with a note');
 DELETE FROM {table} WHERE id = 100;
 
--- table change_feed_partitioned: rows that move from one partition to another
+-- table change_feed_partitioned: rows that move to another partition
 CREATE TABLE {table} (id BIGINT, part STRING) USING delta PARTITIONED BY (part)
   TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, nullif(concat('a/b ', id % 3, '%'), 'a/b 2%') FROM range(9);
@@ -24,7 +24,7 @@ UPDATE {table} SET part = 'moved' WHERE id = 4;
 DELETE FROM {table} WHERE part IS NULL;
 INSERT OVERWRITE {table} VALUES (1, 'x'), (2, NULL);
 
--- table change_feed_late: switched on after the second commit, off again, and on at last
+-- table change_feed_late: enabled after the second commit, disabled, and enabled again
 CREATE TABLE {table} (id BIGINT, name STRING) USING delta;
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, 'early' FROM range(4);
 ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true');
@@ -35,7 +35,7 @@ UPDATE {table} SET name = 'unseen' WHERE id = 2;
 ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true');
 DELETE FROM {table} WHERE id = 3;
 
--- table change_feed_deletion_vectors: deletes without change files, which readers work out from the vectors
+-- table change_feed_deletion_vectors: deletes without change files; readers derive the changes from the deletion vectors
 CREATE TABLE {table} (id BIGINT, name STRING) USING delta
   TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id) FROM range(50);
@@ -47,7 +47,7 @@ MERGE INTO {table} AS old USING (SELECT id FROM range(45, 55)) AS new ON old.id 
   WHEN NOT MATCHED THEN INSERT (id, name) VALUES (new.id, 'inserted');
 DELETE FROM {table};
 
--- table change_feed_column_mapping: with deletion vectors, partitions and a new column
+-- table change_feed_column_mapping: column mapping with deletion vectors, partitions and a new column
 CREATE TABLE {table} (id BIGINT, name STRING, part INT) USING delta PARTITIONED BY (part) TBLPROPERTIES
   ('delta.enableChangeDataFeed' = 'true', 'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 'name');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id), int(id % 2) FROM range(12);

@@ -1,4 +1,4 @@
--- table checkpoint_classic: in one file, then in several
+-- table checkpoint_classic: a checkpoint in one file, then in several
 CREATE TABLE {table} (id BIGINT, part INT) USING delta PARTITIONED BY (part) TBLPROPERTIES ('delta.checkpointInterval' = '2');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, int(id % 5) FROM range(20);
 DELETE FROM {table} WHERE part = 1;
@@ -7,7 +7,7 @@ DELETE FROM {table} WHERE id = 7;
 INSERT INTO {table} VALUES (100, 1), (101, NULL);
 UPDATE {table} SET part = 3 WHERE id = 9;
 
--- table checkpoint_struct_stats: statistics as columns alone, of every type that has them
+-- table checkpoint_struct_stats: statistics only as columns, for every type that has statistics
 CREATE TABLE {table} (id BIGINT, tiny TINYINT, small SMALLINT, price DECIMAL(20, 4), ratio DOUBLE, share FLOAT, day DATE,
   at TIMESTAMP, local TIMESTAMP_NTZ, name STRING, flag BOOLEAN, data BINARY, nested STRUCT<a: INT, b: STRUCT<c: STRING>>,
   list ARRAY<INT>, part DATE) USING delta PARTITIONED BY (part)
@@ -20,7 +20,7 @@ INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, tinyint(id), smallint(-id),
 INSERT INTO {table} (id) VALUES (100);
 INSERT INTO {table} (id, name) VALUES (101, repeat('long ', 20));
 
--- table checkpoint_v2_json: a JSON file that names its sidecars
+-- table checkpoint_v2_json: a V2 checkpoint in JSON, with sidecars
 SET spark.databricks.delta.checkpointV2.topLevelFileFormat = json;
 SET spark.databricks.delta.checkpoint.partSize = 3;
 CREATE TABLE {table} (id BIGINT, part INT) USING delta PARTITIONED BY (part)
@@ -31,7 +31,7 @@ INSERT INTO {table} VALUES (100, NULL);
 DELETE FROM {table} WHERE part = 6;
 INSERT INTO {table} VALUES (101, 6);
 
--- table checkpoint_v2_parquet: a Parquet file that names its sidecars
+-- table checkpoint_v2_parquet: a V2 checkpoint in Parquet, with sidecars
 SET spark.databricks.delta.checkpointV2.topLevelFileFormat = parquet;
 SET spark.databricks.delta.checkpoint.partSize = 3;
 CREATE TABLE {table} (id BIGINT, part INT) USING delta PARTITIONED BY (part)

@@ -1,4 +1,4 @@
--- table column_mapping_name: columns renamed, dropped and added again, also inside a struct
+-- table column_mapping_name: columns renamed, dropped and added again; a renamed struct field
 CREATE TABLE {table} (id BIGINT, name STRING, place STRUCT<city: STRING, zip: INT>, gone INT) USING delta
   TBLPROPERTIES ('delta.columnMapping.mode' = 'name');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id), struct(concat('c', id), int(id)), int(id) FROM range(8);
@@ -18,7 +18,7 @@ ALTER TABLE {table} RENAME COLUMN part TO day;
 ALTER TABLE {table} DROP COLUMN id;
 INSERT INTO {table} VALUES ('last', NULL);
 
--- table column_mapping_upgraded: a plain table that gets column mapping, so that old files have logical names
+-- table column_mapping_upgraded: column mapping enabled later, so old files have logical names
 CREATE TABLE {table} (id BIGINT, old_name STRING) USING delta;
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id) FROM range(5);
 ALTER TABLE {table} SET TBLPROPERTIES
@@ -26,7 +26,7 @@ ALTER TABLE {table} SET TBLPROPERTIES
 ALTER TABLE {table} RENAME COLUMN old_name TO new_name;
 INSERT INTO {table} VALUES (5, 'new');
 
--- table column_mapping_deletion_vectors: both at once, and a checkpoint
+-- table column_mapping_deletion_vectors: both features, and a checkpoint
 CREATE TABLE {table} (id BIGINT, name STRING, part INT) USING delta PARTITIONED BY (part)
   TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '4');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id), int(id % 2) FROM range(20);

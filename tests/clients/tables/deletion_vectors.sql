@@ -1,4 +1,4 @@
--- table deletion_vectors: after DELETE, UPDATE, MERGE, a second DELETE in the same file, and purged at last
+-- table deletion_vectors: DELETE, UPDATE, MERGE, a second DELETE in the same file, then a purge
 CREATE TABLE {table} (id BIGINT, name STRING) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(3) */ id, concat('row ', id) FROM range(60);
 DELETE FROM {table} WHERE id % 7 = 0;
@@ -10,7 +10,7 @@ MERGE INTO {table} AS old USING (SELECT id * 5 AS id FROM range(20)) AS new ON o
 DELETE FROM {table} WHERE id IN (1, 2, 3);
 REORG TABLE {table} APPLY (PURGE);
 
--- table deletion_vectors_partitioned: switched off while some are still live
+-- table deletion_vectors_partitioned: disabled while some are still live
 CREATE TABLE {table} (id BIGINT, name STRING, part STRING) USING delta PARTITIONED BY (part)
   TBLPROPERTIES ('delta.enableDeletionVectors' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id, concat('row ', id), nullif(concat('p ', id % 4), 'p 3') FROM range(40);
@@ -23,13 +23,13 @@ DELETE FROM {table} WHERE part = 'p 1';
 ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'false');
 INSERT INTO {table} VALUES (100, 'after', 'p 1');
 
--- table deletion_vectors_dropped: the feature is dropped again, which rewrites the files
+-- table deletion_vectors_dropped: the feature is dropped, which rewrites the files
 CREATE TABLE {table} (id BIGINT) USING delta TBLPROPERTIES ('delta.enableDeletionVectors' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ id FROM range(30);
 DELETE FROM {table} WHERE id < 5;
 ALTER TABLE {table} DROP FEATURE deletionVectors;
 
--- table deletion_vectors_in_checkpoints: and in the commits after them
+-- table deletion_vectors_in_checkpoints: in checkpoints and in later commits
 CREATE TABLE {table} (id BIGINT, name STRING) USING delta
   TBLPROPERTIES ('delta.enableDeletionVectors' = 'true', 'delta.checkpointInterval' = '3');
 INSERT INTO {table} SELECT /*+ REPARTITION(2) */ id, concat('row ', id) FROM range(40);

@@ -1,4 +1,4 @@
--- table types_primitive: extremes, nulls, and what JSON and pandas find hard
+-- table types_primitive: extremes, nulls, and values that are hard to represent in JSON and pandas
 CREATE TABLE {table} (id BIGINT, tiny TINYINT, small SMALLINT, whole INT, price DECIMAL(38, 10),
   cents DECIMAL(5, 2), ratio DOUBLE, share FLOAT, day DATE, at TIMESTAMP,
   name STRING, short VARCHAR(5), flag BOOLEAN, data BINARY) USING delta;
@@ -12,14 +12,14 @@ INSERT INTO {table} VALUES
    DATE '1900-01-01', TIMESTAMP '2024-02-29 00:00:00 UTC', ' ', ' ', NULL, NULL);
 INSERT INTO {table} (id) VALUES (1);
 
--- table types_nested: structs, arrays and maps in each other
+-- table types_nested: structs, arrays and maps nested in each other
 CREATE TABLE {table} (id BIGINT, place STRUCT<city: STRING, geo: STRUCT<lat: DOUBLE, lon: DOUBLE>>, tags ARRAY<STRING>,
   counts MAP<STRING, INT>, deep ARRAY<STRUCT<key: STRING, values: MAP<STRING, ARRAY<INT>>>>) USING delta;
 INSERT INTO {table} SELECT 1, named_struct('city', 'Zürich', 'geo', named_struct('lat', 47.4, 'lon', 8.5)), array('a', NULL, ''),
   map('x', 1, 'y', NULL), array(named_struct('key', 'k', 'values', map('m', array(1, NULL, 3))));
 INSERT INTO {table} SELECT 2, NULL, array(), map(), array(NULL);
 
--- table types_partitions: every type that may be a partition column, with nulls, special characters and the empty text
+-- table types_partitions: partition columns of many types, with nulls, special characters and the empty string
 CREATE TABLE {table} (id BIGINT, p_text STRING, p_int INT, p_day DATE, p_at TIMESTAMP, p_flag BOOLEAN, p_price DECIMAL(10, 3))
   USING delta PARTITIONED BY (p_text, p_int, p_day, p_at, p_flag, p_price);
 INSERT INTO {table} VALUES
@@ -29,12 +29,12 @@ INSERT INTO {table} VALUES
   (4, NULL, 2147483647, DATE '9999-12-31', TIMESTAMP '2024-01-01 00:00:00 UTC', true, 9999999.999),
   (5, ' %41 {x} [y] ~^`', 0, DATE '2024-01-01', TIMESTAMP '2024-01-01 00:00:00 UTC', false, 0);
 
--- table types_timestamp_ntz: also as a partition column
+-- table types_timestamp_ntz: as a data column and as a partition column
 CREATE TABLE {table} (id BIGINT, local TIMESTAMP_NTZ, p_local TIMESTAMP_NTZ) USING delta PARTITIONED BY (p_local);
 INSERT INTO {table} VALUES
   (1, TIMESTAMP_NTZ '2024-03-31 02:30:00.123456', TIMESTAMP_NTZ '2024-03-31 02:30:00'), (2, NULL, NULL);
 
--- table types_widened: three columns and a nested one, with files before and after
+-- table types_widened: three columns and a nested field, with files from before and after
 CREATE TABLE {table} (id INT, small SMALLINT, price DECIMAL(6, 2), nested STRUCT<n: INT>) USING delta
   TBLPROPERTIES ('delta.enableTypeWidening' = 'true');
 INSERT INTO {table} SELECT /*+ REPARTITION(1) */ int(id), smallint(id), id * 1.25, struct(int(id)) FROM range(6);
@@ -50,7 +50,7 @@ CREATE TABLE {table} (id BIGINT, value VARIANT) USING delta;
 INSERT INTO {table} SELECT 1, parse_json('{"a": [1, 2.5, null, "x"], "b": {"c": true}}');
 INSERT INTO {table} VALUES (2, parse_json('3')), (3, parse_json('null')), (4, NULL);
 
--- table types_variant_shredded: with a column of its own for each field
+-- table types_variant_shredded: the field `a` has its own column
 SET spark.sql.variant.writeShredding.enabled = true;
 SET spark.sql.variant.forceShreddingSchemaForTest = a BIGINT;
 CREATE TABLE {table} (id BIGINT, value VARIANT) USING delta TBLPROPERTIES ('delta.enableVariantShredding' = 'true');

@@ -1,4 +1,4 @@
-"""The account of each module, and the command that examines it."""
+"""Fixtures: one provider account per module, and a function that runs `sluice doctor` on it."""
 
 import json
 import os
@@ -40,7 +40,7 @@ def provider(aws: EmbeddedAws) -> Iterator[Provider]:
 @pytest.fixture
 def examine(capsys):
     def call(*arguments: str) -> tuple[int, dict[str, dict[str, str]]]:
-        """The exit code, and the findings of the table by their check."""
+        """Returns the exit code, and the findings about the table by check."""
         capsys.readouterr()
         code = run(["doctor", *arguments, "--json"])
         findings = json.loads(capsys.readouterr().out)

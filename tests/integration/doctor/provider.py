@@ -1,4 +1,4 @@
-"""An account whose tables the doctor examines, and how its findings are read."""
+"""An account whose tables `sluice doctor` examines, and an assertion about its findings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from core.catalog.admin import CatalogAdmin
 from tests.integration.iam import client
 from tests.unit.delta import builder
 
-TABLE_CHECKS = ("location", "bucket", "role", "log", "features", "paths", "signed-url", "judge")
+TABLE_CHECKS = ("location", "bucket", "role", "log", "features", "paths", "signed-url", "cross-check")
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Provider:
     """A provider's account: a catalog, a bucket with a table, and a role that may read it."""
 
     name: str
-    """Of the bucket, the catalog, the user and the role."""
+    """The name of the bucket, the catalog, the user and the role."""
     aws: EmbeddedAws
     catalog: CatalogAdmin
     role_arn: str
@@ -27,7 +27,7 @@ class Provider:
 
     @property
     def owner(self) -> dict[str, str]:
-        """How the owner's writers reach the bucket."""
+        """The storage options with which the owner of the bucket writes tables."""
         return {
             "AWS_ACCESS_KEY_ID": self.aws.access_key_id,
             "AWS_SECRET_ACCESS_KEY": self.aws.secret_access_key,
@@ -42,7 +42,7 @@ class Provider:
         return location
 
     def write_log(self, path: str, *actions: dict[str, Any]) -> str:
-        """A log by hand, for what deltalake does not write."""
+        """Writes a log that deltalake cannot write. Returns the location of the table."""
         self.put(f"{path}/{builder.name(0)}", builder.commit(*actions))
         return f"s3://{self.name}/{path}"
 
@@ -59,6 +59,7 @@ class Provider:
 
 
 def assert_first_failure(findings: dict[str, dict[str, str]], check: str) -> dict[str, str]:
+    """Checks that `check` is the first failure and that no later check ran. Returns its finding."""
     position = TABLE_CHECKS.index(check)
     expected = ["passed"] * position + ["failed"] + ["not run"] * (len(TABLE_CHECKS) - position - 1)
     assert [findings[name]["status"] for name in TABLE_CHECKS] == expected, findings

@@ -1,4 +1,4 @@
-"""`sluice doctor` on an account that enforces policies: each fault is found by its own check, with what to do."""
+"""`sluice doctor` on an account that enforces policies: each fault is found by its own check, with a remedy."""
 
 import json
 from typing import Any
@@ -24,7 +24,7 @@ def test_a_sound_table_passes_every_check_and_one_of_its_files_is_opened(provide
     assert "reader version 1" in features
     assert "can be shared in parquet and delta format, to every client; files: 1, bytes: " in features
     assert findings["signed-url"]["detail"].startswith(f"s3://{provider.name}/sound/part-")
-    assert findings["judge"]["detail"] == "deltalake reads the same; files: 1"
+    assert findings["cross-check"]["detail"] == "deltalake reads the same table; files: 1"
     assert "X-Amz-Signature" not in json.dumps(findings)
 
 
@@ -104,7 +104,7 @@ def test_a_damaged_log_is_found(provider, examine):
         ({"delta.columnMapping.mode": "name"}, "in delta format only, to clients that read columnMapping"),
     ],
 )
-def test_what_the_features_ask_of_clients_is_told(provider, examine, configuration, shared):
+def test_the_features_finding_says_which_clients_can_read_the_table(provider, examine, configuration, shared):
     name = f"mapped-{len(configuration)}"
     location = provider.write_log(name, protocol("columnMapping"), builder.metadata(configuration=configuration))
 
@@ -114,7 +114,7 @@ def test_what_the_features_ask_of_clients_is_told(provider, examine, configurati
     assert f"features columnMapping; can be shared {shared}; files: 0" in findings["features"]["detail"]
 
 
-def test_table_add_refuses_what_the_doctor_would_fail_unless_told_otherwise(provider, capsys):
+def test_table_add_refuses_a_table_that_fails_a_check_unless_checks_are_skipped(provider, capsys):
     location = f"s3://{provider.name}/not-there"
     command = ["table", "add", "sales.retail.refused", "--location", location]
 
@@ -125,7 +125,7 @@ def test_table_add_refuses_what_the_doctor_would_fail_unless_told_otherwise(prov
     assert run(["table", "add", "sales.retail.taken", "--location", provider.write_table("taken")]) == 0
 
 
-def test_apply_runs_the_checks_only_if_asked(provider, tmp_path, capsys):
+def test_apply_runs_the_checks_only_on_request(provider, tmp_path, capsys):
     path = tmp_path / "shares.yaml"
     table = f"{{name: t, location: s3://{provider.name}/not-there}}"
     path.write_text(f"version: 1\nshares:\n- name: checked\n  schemas: [{{name: c, tables: [{table}]}}]\n")
@@ -137,16 +137,16 @@ def test_apply_runs_the_checks_only_if_asked(provider, tmp_path, capsys):
     provider.catalog.remove_share("checked", cascade=True)
 
 
-def test_with_json_the_failed_checks_are_in_the_one_document(provider, capsys):
+def test_with_json_the_failed_checks_are_part_of_the_one_document(provider, capsys):
     assert run(["table", "add", "sales.retail.broken", "--location", f"s3://{provider.name}/not-there", "--json"]) == 1
     document = json.loads(capsys.readouterr().out)
     assert "was not added" in document["error"]
     assert [finding["check"] for finding in document["findings"]] == ["log"]
 
 
-def test_history_that_starts_later_than_the_table_is_found(provider, examine):
+def test_a_start_version_after_the_latest_version_is_found(provider, examine):
     _, findings = examine(provider.add("young", provider.write_table("young"), history_shared=True, start_version=9))
-    assert "shared from 9 on" in assert_first_failure(findings, "log")["detail"]
+    assert "shares its history from version 9" in assert_first_failure(findings, "log")["detail"]
 
 
 def test_directory_access_to_a_table_that_hides_history_is_found(provider, examine):
@@ -154,8 +154,8 @@ def test_directory_access_to_a_table_that_hides_history_is_found(provider, exami
     assert "whole history" in assert_first_failure(findings, "log")["detail"]
 
 
-def test_a_prefix_with_characters_of_a_url_is_read(provider, examine):
-    provider.write_table(quote("what?#no"))  # deltalake takes a URL, the catalog a location as it is
+def test_a_prefix_with_special_url_characters_is_read(provider, examine):
+    provider.write_table(quote("what?#no"))  # deltalake takes an encoded URL, the catalog a plain location
     _, findings = examine(provider.add("odd", f"s3://{provider.name}/what?#no"))
     assert {finding["status"] for finding in findings.values()} == {"passed"}
 
@@ -171,7 +171,7 @@ def test_without_names_the_doctor_examines_every_table(provider, capsys):
     assert subjects == {"account", *expected}
 
 
-def test_a_caller_without_rights_is_told_which_one_is_missing(provider, capsys, monkeypatch):
+def test_the_error_for_a_caller_without_permissions_names_the_denied_operation(provider, capsys, monkeypatch):
     _, nobody = create_user(provider.aws, f"{provider.name}-nobody")
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", nobody.access_key_id)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", nobody.secret_access_key)

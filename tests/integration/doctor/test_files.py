@@ -1,4 +1,4 @@
-"""What the doctor finds of a table's files: where they lie, and whether their URLs open."""
+"""`sluice doctor` on the files of a table: whether their locations are registered and their URLs open."""
 
 import json
 from typing import Any
@@ -13,7 +13,7 @@ from tests.integration.iam import allow, client, create_role
 from tests.unit.delta import builder
 
 
-def test_the_url_of_a_table_without_files_is_not_run(provider, examine):
+def test_the_signed_url_check_is_not_run_for_a_table_without_files(provider, examine):
     location = provider.write_table("empty")
     deltalake.DeltaTable(location, storage_options=provider.owner).delete()
 
@@ -25,7 +25,7 @@ def test_the_url_of_a_table_without_files_is_not_run(provider, examine):
 
 @pytest.fixture(scope="module")
 def clone(provider: Provider) -> str:
-    """A table whose one file is another's, as a shallow clone has them."""
+    """The location of a table whose only file belongs to another table, as in a shallow clone."""
     provider.write_table("origin")
     (file,) = provider.data_files("origin")
     return provider.write_log(
@@ -33,8 +33,8 @@ def clone(provider: Provider) -> str:
     )
 
 
-class TestFilesInOtherPlaces:
-    def test_they_are_found_with_the_way_to_register_them(self, provider, examine, clone):
+class TestFilesInOtherLocations:
+    def test_they_are_found_and_the_remedy_names_the_option_to_register_them(self, provider, examine, clone):
         _, findings = examine(provider.add("clone", clone))
 
         failure = assert_first_failure(findings, "paths")
@@ -44,7 +44,7 @@ class TestFilesInOtherPlaces:
         )
         assert "--auxiliary-location" in failure["remedy"]
 
-    def test_they_open_from_an_auxiliary_location(self, provider, examine, clone):
+    def test_they_open_if_their_location_is_auxiliary(self, provider, examine, clone):
         origin = f"s3://{provider.name}/origin"
 
         code, findings = examine(provider.add("clone-2", clone, auxiliary_locations=(origin,)))
@@ -58,9 +58,9 @@ class TestFilesInOtherPlaces:
 
         assert "no-such-bucket-here does not exist" in assert_first_failure(findings, "bucket")["detail"]
 
-    def test_one_without_live_files_is_opened_all_the_same(self, provider, examine):
+    def test_an_auxiliary_location_without_live_files_is_also_opened(self, provider, examine):
         location = provider.write_table("with-archive")
-        provider.put("archive/", b"")  # as consoles mark a folder
+        provider.put("archive/", b"")  # how S3 consoles mark a folder
         provider.put("archive/old.parquet", b"PAR1")
         archive, nothing = f"s3://{provider.name}/archive", f"s3://{provider.name}/nothing"
 
@@ -69,16 +69,16 @@ class TestFilesInOtherPlaces:
 
         assert (full["auxiliary"]["status"], full["auxiliary"]["detail"]) == ("passed", "can be read")
         assert (code, empty["auxiliary"]["status"]) == (0, "warned")
-        assert empty["auxiliary"]["detail"] == f"nothing is in {nothing}"
-        assert empty["judge"]["status"] == "passed"
+        assert empty["auxiliary"]["detail"] == f"no files in {nothing}"
+        assert empty["cross-check"]["status"] == "passed"
 
-    def test_one_that_the_role_may_not_read_is_found(self, provider, examine):
+    def test_an_auxiliary_location_that_the_role_may_not_read_is_found(self, provider, examine):
         location = provider.write_table("near")
-        may = (
+        statements = (
             allow("s3:GetObject", f"arn:aws:s3:::{provider.name}/near/*"),
             allow("s3:ListBucket", f"arn:aws:s3:::{provider.name}", Condition={"StringLike": {"s3:prefix": "near/*"}}),
         )
-        role = create_role(provider.aws, f"{provider.name}-near", *may, trusts=provider.user_arn)
+        role = create_role(provider.aws, f"{provider.name}-near", *statements, trusts=provider.user_arn)
 
         code, findings = examine(
             provider.add("near", location, role_arn=role, auxiliary_locations=(f"s3://{provider.name}/far",))
@@ -86,14 +86,14 @@ class TestFilesInOtherPlaces:
 
         assert (code, findings["auxiliary"]["status"]) == (1, "failed")
         assert f"s3://{provider.name}/far cannot be read" in findings["auxiliary"]["detail"]
-        assert findings["judge"]["status"] == "not run"
+        assert findings["cross-check"]["status"] == "not run"
 
 
-def test_a_data_file_that_is_gone_or_overwritten_is_found(provider, examine):
+def test_a_missing_or_overwritten_data_file_is_found(provider, examine):
     name = provider.add("damaged", provider.write_table("damaged"))
     (file,) = provider.data_files("damaged")
 
-    provider.put(file, b"no Parquet")
+    provider.put(file, b"not Parquet")
     assert "is not a Parquet file" in assert_first_failure(examine(name)[1], "signed-url")["detail"]
     client(provider.aws, "s3").delete_object(Bucket=provider.name, Key=file)
     assert f"{file} does not exist" in assert_first_failure(examine(name)[1], "signed-url")["detail"]
@@ -101,20 +101,20 @@ def test_a_data_file_that_is_gone_or_overwritten_is_found(provider, examine):
 
 def test_a_role_that_may_read_the_log_but_not_the_files_is_found(provider, examine):
     location = provider.write_table("log-only")
-    may = (
+    statements = (
         allow("s3:GetObject", f"arn:aws:s3:::{provider.name}/log-only/_delta_log/*"),
         allow("s3:ListBucket", f"arn:aws:s3:::{provider.name}"),
     )
-    role = create_role(provider.aws, f"{provider.name}-log-only", *may, trusts=provider.user_arn)
+    role = create_role(provider.aws, f"{provider.name}-log-only", *statements, trusts=provider.user_arn)
 
     _, findings = examine(provider.add("log-only", location, role_arn=role))
 
     failure = assert_first_failure(findings, "signed-url")
-    assert "answers 403" in failure["detail"]
+    assert "returns 403" in failure["detail"]
     assert "s3:GetObject" in failure["remedy"]
 
 
-def test_a_url_that_cannot_be_reached_is_found_and_not_shown(provider, examine, monkeypatch):
+def test_an_unreachable_url_is_found_and_not_shown(provider, examine, monkeypatch):
     name = provider.add("unreachable", provider.write_table("unreachable"))
     send = URLLib3Session.send
 

@@ -1,4 +1,4 @@
-"""One server for the tests in this folder, with tables of all kinds and tables with restricted history."""
+"""Fixtures: one server for the tests in this folder, with tables of many features and of restricted history."""
 
 import json
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from tests.integration.wire.lake import TABLES
 from tests.server import Server, running_server
 
 DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
-# Spark tables that the published Python client can read, although its capabilities do not say so.
+# Tables written by Spark that the published Python client can read, although it does not announce their features.
 GOLDEN = (
     "data-reader-timestamp_ntz",
     "dv-with-columnmapping",
@@ -76,9 +76,9 @@ def wire(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
         {"name": "late", "location": str(folder / "feed"), "historyShared": True, "startVersion": 2},
         {"name": "private", "location": str(folder / "feed")},
     ]
-    places = [folder / name for name in (*TABLES, "nothing")]
-    places += [GOLDEN_TABLES / name for name in GOLDEN if GOLDEN_TABLES.is_dir()]
-    tables = [{"name": place.name, "location": str(place), "historyShared": True} for place in places]
+    directories = [folder / name for name in (*TABLES, "nothing")]
+    directories += [GOLDEN_TABLES / name for name in GOLDEN if GOLDEN_TABLES.is_dir()]
+    tables = [{"name": path.name, "location": str(path), "historyShared": True} for path in directories]
     shares = {"version": 1, "shares": [{"name": "modern", "schemas": [{"name": "tables", "tables": tables + gated}]}]}
     admin_env = folder / "admin.env"
     with running_server(folder, shares, "--admin-env-out", str(admin_env)) as server:

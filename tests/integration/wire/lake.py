@@ -66,7 +66,7 @@ class HandmadeTable:
         return {"remove": {"path": name, "dataChange": True, "size": size, "partitionValues": {}} | more}
 
     def deleted_rows(self, *rows: int) -> Action:
-        """A deletion vector in its own file, which is named after the sum of the rows."""
+        """Writes a deletion vector to its own file, named after the sum of the rows. Returns its field of an action."""
         bitmap = struct.pack("<I", 1681511377) + _roaring(rows)
         content = b"\x01" + struct.pack(">I", len(bitmap)) + bitmap + struct.pack(">I", zlib.crc32(bitmap))
         (self.directory / f"deletion_vector_{uuid.UUID(int=sum(rows))}.bin").write_bytes(content)
@@ -76,7 +76,7 @@ class HandmadeTable:
 
 
 def _roaring(rows: tuple[int, ...]) -> bytes:
-    """A 64-bit Roaring bitmap with one bucket and one array container, enough for rows below 65,536."""
+    """Returns a 64-bit Roaring bitmap with one bucket and one array container, enough for rows below 65,536."""
     header = struct.pack("<QIIIHHI", 1, 0, 12346, 1, 0, len(rows) - 1, 16)
     return header + struct.pack(f"<{len(rows)}H", *sorted(rows))
 
@@ -199,8 +199,8 @@ def cloned(directory: Path) -> None:
 
 
 TABLES = {
-    made.__name__: made
-    for made in (
+    make.__name__: make
+    for make in (
         feed, vectors, modernised, leftover_vectors, mapped, upgraded, growing, too_new, switched_off, unknown_feature,
         incomplete, cleaned_up, cloned,
     )

@@ -22,7 +22,7 @@ FEED = [
 
 
 def read(wire: Wire, table: str, start: int, end: int | None = None, *, delta: bool) -> list[tuple[Any, ...]]:
-    """All columns of all changes except the time, sorted."""
+    """Returns the changes with all columns except the time, sorted."""
     with contextlib.redirect_stdout(io.StringIO()):
         frame = delta_sharing.load_table_changes_as_pandas(
             wire.url(table), starting_version=start, ending_version=end, use_delta_format=delta

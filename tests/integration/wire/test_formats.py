@@ -85,7 +85,7 @@ class TestThePythonClient:
 
 class TestNegotiation:
     @pytest.mark.parametrize(
-        ("table", "version", "of_both"),
+        ("table", "version", "chosen"),
         [
             ("feed", None, "parquet"),
             ("vectors", None, "delta"),
@@ -97,16 +97,16 @@ class TestNegotiation:
             ("upgraded", 2, "delta"),
         ],
     )
-    def test_a_client_of_both_formats_gets_the_one_that_suits_the_table(
-        self, wire: Wire, table: str, version: int | None, of_both: str
+    def test_a_client_chosen_formats_gets_the_one_that_suits_the_table(
+        self, wire: Wire, table: str, version: int | None, chosen: str
     ) -> None:
-        when = {} if version is None else {"version": version}
+        at_version = {} if version is None else {"version": version}
         for capabilities in (BOTH, SPARK):
-            assert format_of(wire.metadata(table, capabilities, **when)) == of_both
-            assert format_of(wire.query(table, capabilities, **when)) == of_both
-        assert format_of(wire.metadata(table, DELTA, **when)) == "delta"
-        if of_both == "parquet" or (table, version) == ("vectors", 0):
-            assert format_of(wire.query(table, **when)) == "parquet"
+            assert format_of(wire.metadata(table, capabilities, **at_version)) == chosen
+            assert format_of(wire.query(table, capabilities, **at_version)) == chosen
+        assert format_of(wire.metadata(table, DELTA, **at_version)) == "delta"
+        if chosen == "parquet" or (table, version) == ("vectors", 0):
+            assert format_of(wire.query(table, **at_version)) == "parquet"
 
     @pytest.mark.parametrize("table", ["vectors", "mapped", "upgraded"])
     @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ RANGE = {"startingVersion": 0}
 
 
 def ask(wire: Wire, kind: str, table: str = "growing", capabilities: str | None = None, **more: Any) -> Any:
-    """A query of the latest version, a streaming read, or a change feed."""
+    """Requests the latest version, a streaming read, or a change feed."""
     if kind == "changes":
         return wire.changes(table, capabilities, **RANGE | more)
     return wire.query(table, capabilities, **(RANGE if kind == "stream" else {}) | more)
@@ -46,7 +46,7 @@ def refresh_token(wire: Wire, table: str = "growing") -> str:
 
 
 def shown(content: list[bytes]) -> list[Any]:
-    """The files without their URLs, which are signed again for each response."""
+    """Returns the files without their URLs, which are signed again for each response."""
     texts = [re.sub(rb'"(url|path)":"[^"]*"|"expirationTimestamp":\d+', b'"":0', line) for line in content]
     return [json.loads(text) for text in texts]
 

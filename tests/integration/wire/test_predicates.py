@@ -71,7 +71,7 @@ def hinted(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Wire]:
 
 
 def listed(wire: Wire, table: str, capabilities: str | None = None, **body: Any) -> list[str]:
-    """The names or the days of the listed files."""
+    """Returns the names or the days of the listed files."""
     if not isinstance(body.get("jsonPredicateHints", ""), str):
         body["jsonPredicateHints"] = json.dumps(body["jsonPredicateHints"])
     return sorted(map(_name, lines(wire.query(table, capabilities, **body))[2:]))
@@ -165,18 +165,20 @@ DEEP = '{"op":"not","children":[' * 1000 + "]}" * 1000
         pytest.param({"predicateHints": ["id = 1 OR " * 110_000]}, id="1 MiB of SQL"),
         pytest.param({"predicateHints": ["(" * 1000 + "id = 99" + ")" * 1000]}, id="SQL of depth 1,000"),
         pytest.param({"predicateHints": [" OR ".join(f"id = {-number}" for number in range(1, 10_000))]}, id="ORs"),
-        pytest.param({"predicateHints": ["id = 99; DROP TABLE days", "' OR '1'='1", "1) UNION SELECT 1 --"]}, id="SQL"),
+        pytest.param(
+            {"predicateHints": ["id = 99; DROP TABLE days", "' OR '1'='1", "1) UNION SELECT 1 --"]}, id="SQL injection"
+        ),
         pytest.param({"predicateHints": ["id = 99\0", "\0"]}, id="NUL"),
-        pytest.param({"predicateHints": ["", " ", "no SQL at all", "SELECT", "${x}", "id = "]}, id="no SQL"),
+        pytest.param({"predicateHints": ["", " ", "no SQL at all", "SELECT", "${x}", "id = "]}, id="not SQL"),
         pytest.param({"predicateHints": ["id = 'ninety'", "nowhere = 1", "name = 5", "day = 'x'"]}, id="other types"),
         pytest.param({"jsonPredicateHints": "x" * 2**20}, id="1 MiB"),
         pytest.param({"jsonPredicateHints": DEEP}, id="JSON of depth 1,000"),
-        pytest.param({"jsonPredicateHints": "[" * 100_000}, id="lists without an end"),
-        pytest.param({"jsonPredicateHints": "{"}, id="no JSON"),
+        pytest.param({"jsonPredicateHints": "[" * 100_000}, id="unclosed lists"),
+        pytest.param({"jsonPredicateHints": "{"}, id="not JSON"),
         pytest.param({"jsonPredicateHints": ""}, id="nothing"),
-        pytest.param({"jsonPredicateHints": '{"op":"equal","children":[NaN, 1e999]}'}, id="no numbers"),
+        pytest.param({"jsonPredicateHints": '{"op":"equal","children":[NaN, 1e999]}'}, id="not numbers"),
         pytest.param({"jsonPredicateHints": compare("id", "equal", "1" * 400, "long")}, id="too large a number"),
-        pytest.param({"jsonPredicateHints": compare("id", "equal", 99, "long")}, id="a literal that is no text"),
+        pytest.param({"jsonPredicateHints": compare("id", "equal", 99, "long")}, id="a literal that is not a string"),
         pytest.param({"jsonPredicateHints": compare("id", "equal", "99", "string")}, id="another type"),
         pytest.param({"jsonPredicateHints": op("not", op("startsWith", ID, ID))}, id="an unknown op"),
         pytest.param({"predicateHints": None, "jsonPredicateHints": None}, id="null"),

@@ -71,7 +71,7 @@ class TestDiscovery:
             ({"pageToken": ""}, "invalid 'nextPageToken'"),
         ],
     )
-    def test_pages(self, wire: Wire, parameters: dict[str, str], text: str) -> None:
+    def test_an_invalid_page_parameter_is_rejected(self, wire: Wire, parameters: dict[str, str], text: str) -> None:
         check(wire.server.call("GET", "/shares", params=parameters), INVALID, text)
 
 
@@ -87,7 +87,9 @@ class TestVersion:
             ("late", EARLY, INVALID, f"You can only query table data since version 2.The provided timestamp({EARLY})"),
         ],
     )
-    def test_timestamps(self, wire: Wire, table: str, timestamp: str, code: str, text: str) -> None:
+    def test_an_invalid_timestamp_is_rejected(
+        self, wire: Wire, table: str, timestamp: str, code: str, text: str
+    ) -> None:
         check(wire.call("GET", table, "version", params={"startingTimestamp": timestamp}), code, text)
 
     def test_a_damaged_log_is_a_4xx_instead_of_the_reference_servers_500(self, wire: Wire) -> None:
@@ -124,7 +126,9 @@ class TestMetadata:
             ("mapped", {}, UNSUPPORTED, "Unsupported Delta Table Properties"),
         ],
     )
-    def test_texts(self, wire: Wire, table: str, parameters: dict[str, Any], code: str, text: str) -> None:
+    def test_an_invalid_request_is_rejected(
+        self, wire: Wire, table: str, parameters: dict[str, Any], code: str, text: str
+    ) -> None:
         check(wire.metadata(table, **parameters), code, text)
 
 
@@ -134,8 +138,8 @@ class TestFileIdHash:
         text, headers = FILE_ID_HASH.format(value), {"fileidhash": value}
         check(wire.call("GET", "feed", "metadata", headers=headers), INVALID, text)
         check(wire.call("POST", "feed", "query", headers=headers, json={}), INVALID, text)
-        asked = {"startingVersion": 0}
-        check(wire.call("GET", "feed", "changes", headers=headers, params=asked), INVALID, text)
+        parameters = {"startingVersion": 0}
+        check(wire.call("GET", "feed", "changes", headers=headers, params=parameters), INVALID, text)
 
     def test_the_hash_is_checked_in_the_order_of_the_reference_server(self, wire: Wire) -> None:
         headers = {"fileidhash": "x"}
@@ -160,7 +164,7 @@ class TestQuery:
             (b'{"maxFiles": 3000000000}', "Not an int32 value"),
         ],
     )
-    def test_invalid_bodies(self, wire: Wire, body: bytes, text: str) -> None:
+    def test_an_invalid_body_is_rejected(self, wire: Wire, body: bytes, text: str) -> None:
         response = wire.call("POST", "feed", "query", data=body, headers={"Content-Type": "application/json"})
         check(response, MALFORMED, text)
 
@@ -215,7 +219,7 @@ class TestQuery:
             ("feed", {"refreshToken": "randomRefreshToken"}, "Error decoding refresh token: randomRefreshToken."),
         ],
     )
-    def test_texts(self, wire: Wire, table: str, body: dict[str, Any], text: str) -> None:
+    def test_an_invalid_request_is_rejected(self, wire: Wire, table: str, body: dict[str, Any], text: str) -> None:
         check(wire.query(table, **body), INVALID, text)
 
     def test_an_asynchronous_query_requires_an_idempotency_key(self, wire: Wire) -> None:
@@ -244,7 +248,7 @@ class TestQuery:
                 check(wire.query(table, capabilities), UNSUPPORTED, "Unsupported Delta Table Properties")
         check(wire.query("leftover_vectors", version=0), UNSUPPORTED, "Deletion Vector property disabled")
 
-    def test_missing_files(self, wire: Wire) -> None:
+    def test_missing_files_are_reported(self, wire: Wire) -> None:
         check(wire.query("nothing"), ABSENT, "table files missing")
 
 
@@ -310,7 +314,7 @@ class TestChanges:
         ],
     )
     @pytest.mark.parametrize("capabilities", [None, DELTA])
-    def test_texts(
+    def test_an_invalid_request_is_rejected(
         self, wire: Wire, table: str, parameters: dict[str, Any], text: str, capabilities: str | None
     ) -> None:
         check(wire.changes(table, capabilities, **parameters), INVALID, text)
@@ -318,11 +322,11 @@ class TestChanges:
     def test_the_feed_before_it_was_disabled_is_available(self, wire: Wire) -> None:
         assert len(lines(wire.changes("switched_off", startingVersion=0, endingVersion=3))) == 2 + 4
 
-    def test_a_cleaned_up_log(self, wire: Wire) -> None:
+    def test_a_version_that_the_log_no_longer_has_is_rejected(self, wire: Wire) -> None:
         text = "Cannot load table version 1 as the transaction log has been truncated"
         check(wire.changes("cleaned_up", startingVersion=1), MALFORMED, text)
         check(wire.query("cleaned_up", startingVersion=1), MALFORMED, text)
 
-    def test_a_log_with_a_gap(self, wire: Wire) -> None:
+    def test_a_log_with_a_missing_commit_is_rejected(self, wire: Wire) -> None:
         check(wire.changes("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")
         check(wire.query("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")

@@ -11,7 +11,7 @@ from tests.integration.wire.conftest import DELTA, Wire, error, lines
 
 
 def kinds(response: requests.Response) -> list[tuple[str, int | None]]:
-    """The kind and the version of each line. In delta format, the kind of a file is that of its action."""
+    """Returns the kind and the version of each line. In delta format, the kind of a file is that of its action."""
     found = []
     for line in lines(response):
         kind, content = next(iter(line.items()))

@@ -1,4 +1,4 @@
-"""A build in a process of its own, which tells of each request to DynamoDB before it is made, and can so be killed."""
+"""A build in its own process. It prints the name of each DynamoDB request before it sends it, so tests can kill it."""
 
 import json
 import sys
@@ -10,12 +10,12 @@ from botocore.config import Config
 from core.index.layout.head import Head
 from core.index.layout.items import table_of
 from core.index.read.store import IndexStore
-from core.index.write import packing as chunks
+from core.index.write import packing
 from core.index.write.build import LostRaceError
 from core.index.write.writer import IndexWriter
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader
-from pipeline.local_build import IndexTable, build_later, build_small, older_index
+from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
 from pipeline.storage import TableObjects
 
 LOST = "lost"
@@ -23,28 +23,28 @@ CONTENT_BYTES = 4500
 
 
 def build(indexes: IndexTable, opened: TableObjects) -> Head | None:
-    """On from the older index if that will do, else all of it."""
+    """Builds incrementally if possible, otherwise in full."""
     live = indexes.live(table_of(opened.location.uri))
-    older = older_index(indexes, opened, live) if live else None
-    later = build_later(indexes, opened, older) if older else None
-    return later or build_small(indexes, opened, live.build if live else None)
+    older = live_index(indexes, opened, live) if live else None
+    later = build_incrementally(indexes, opened, older) if older else None
+    return later or build_locally(indexes, opened, live.build if live else None)
 
 
 def main(bucket: str, prefix: str, index_table: str, client_arguments: str) -> None:
-    chunks.CONTENT_BYTES = CONTENT_BYTES
+    packing.CONTENT_BYTES = CONTENT_BYTES
     session = botocore.session.Session()
     arguments = json.loads(client_arguments)
     s3: Any = session.create_client("s3", config=Config(s3={"addressing_style": "path"}), **arguments)
     dynamodb: Any = session.create_client("dynamodb", **arguments)
-    dynamodb.meta.events.register("before-call", lambda model, **_: _tell(model.name))
+    dynamodb.meta.events.register("before-call", lambda model, **_: _print(model.name))
     indexes = IndexTable(IndexStore(dynamodb, index_table), IndexWriter(dynamodb, index_table))
     try:
         build(indexes, TableObjects(ObjectReader(s3, bucket), S3Location(bucket, prefix)))
     except LostRaceError:
-        _tell(LOST)
+        _print(LOST)
 
 
-def _tell(line: str) -> None:
+def _print(line: str) -> None:
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 

@@ -8,6 +8,6 @@ from tests.job.index.embedded import EmbeddedIndex
 
 @pytest.fixture
 def env(aws: EmbeddedAws, monkeypatch: pytest.MonkeyPatch) -> EmbeddedIndex:
-    """Of ten chunks."""
+    """A table whose index has about ten chunks."""
     monkeypatch.setattr(packing, "CONTENT_BYTES", CONTENT_BYTES)
     return EmbeddedIndex(aws)

@@ -26,7 +26,7 @@ def dynamodb_client(aws: EmbeddedAws, endpoint_url: str | None = None) -> Any:
 
 
 def index_table(aws: EmbeddedAws) -> str:
-    """One of its own."""
+    """Creates a table for one test. Returns its name."""
     name = f"index-{uuid.uuid4().hex}"
     dynamodb_client(aws).create_table(
         TableName=name,
@@ -50,12 +50,12 @@ class EmbeddedIndex:
         self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *files(0, num_files))
 
     def commit(self) -> None:
-        """Some files go, and as many others come."""
+        """Removes some files and adds others."""
         self.version += 1
-        gone = sorted(self.live)[self.version :: 150]
-        coming: list[Action] = files(10_000 + self.version * 3, 10_003 + self.version * 3)
-        self.lake.commit(self.version, *map(remove, gone), *coming)
-        self.live = self.live - set(gone) | {action["add"]["path"] for action in coming}
+        removed = sorted(self.live)[self.version :: 150]
+        added: list[Action] = files(10_000 + self.version * 3, 10_003 + self.version * 3)
+        self.lake.commit(self.version, *map(remove, removed), *added)
+        self.live = self.live - set(removed) | {action["add"]["path"] for action in added}
 
     def indexes(self, endpoint_url: str | None = None) -> IndexTable:
         client = dynamodb_client(self._aws, endpoint_url)
@@ -65,30 +65,30 @@ class EmbeddedIndex:
         )
 
     def snapshot(self, endpoint_url: str | None = None) -> Snapshot:
-        """As a new process reads it."""
+        """The latest snapshot, as a new process reads it."""
         index = StoredIndexes(self.indexes(endpoint_url).store)
         return DeltaTables(index=index).snapshot(self.lake.storage())
 
     def check_read(self) -> None:
-        """That a new process reads what the log says."""
+        """Checks that a new process reads the live files, with or without the index."""
         assert paths(self.snapshot()) == self.live
 
     def check_indexed(self) -> None:
-        """That the index is of the latest version, and says what the log says."""
+        """Checks that the index has the latest version, and the same files as the log."""
         snapshot = self.snapshot()
         assert snapshot.checkpoint_id.startswith(f"{self.version}:index-")
         assert snapshot.summary == DeltaTables().snapshot(self.lake.storage()).summary
         assert paths(snapshot) == self.live
 
     def items(self) -> Iterator[tuple[str, str]]:
-        """The keys of all that is in the index."""
+        """The keys of all items in the index table."""
         pages = dynamodb_client(self._aws).get_paginator("scan").paginate(TableName=self.index_table)
         for page in pages:
             for item in page["Items"]:
                 yield item["pk"]["S"], item["sk"]["S"]
 
     def builds(self) -> set[str]:
-        """Of which something is there."""
+        """The builds that still have items besides their markers."""
         return {pk.split("#")[1] for pk, _ in self.items() if "#" in pk}
 
 

@@ -1,4 +1,4 @@
-"""Builds and readers behind a DynamoDB that throttles, fails and breaks off a third of all requests."""
+"""Builds and readers with a DynamoDB that fails a third of all requests."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ def proxy(aws: EmbeddedAws, request: pytest.FixtureRequest) -> Iterator[FaultPro
         yield running
 
 
-def test_builds_finish_and_what_they_wrote_is_right(env: EmbeddedIndex, proxy: FaultProxy) -> None:
+def test_builds_finish_and_write_correct_indexes(env: EmbeddedIndex, proxy: FaultProxy) -> None:
     indexes = env.indexes(proxy.url)
     for _ in range(3):
         head = build(indexes, env.opened)
@@ -24,7 +24,7 @@ def test_builds_finish_and_what_they_wrote_is_right(env: EmbeddedIndex, proxy: F
         assert (head.version, head.files) == (env.version, len(env.live))
         env.check_indexed()
         env.commit()
-    assert len(proxy.outcomes) > len(FAULTS) // 2  # kinds of faults
+    assert len(proxy.outcomes) > len(FAULTS) // 2  # several kinds of faults occurred
 
 
 def test_a_reader_answers_from_the_index_or_from_the_log(env: EmbeddedIndex, proxy: FaultProxy) -> None:

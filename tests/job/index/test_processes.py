@@ -1,4 +1,4 @@
-"""Builds that are killed, and builds at once: a reader sees one index or another, and never a mix."""
+"""Killed and concurrent builds: a reader sees one index or the other, never a mix."""
 
 import contextlib
 import json
@@ -40,18 +40,18 @@ def builder(aws: EmbeddedAws, env: EmbeddedIndex) -> Iterator["subprocess.Popen[
             process.kill()
 
 
-def told(process: "subprocess.Popen[str]") -> Iterator[str]:
-    """What it says: a line before each request to DynamoDB."""
+def printed_lines(process: "subprocess.Popen[str]") -> Iterator[str]:
+    """The lines that the process prints, one before each request to DynamoDB."""
     assert process.stdout is not None
     for line in process.stdout:
         yield line.strip()
 
 
-def build_all_after_the_grace_time(env: EmbeddedIndex, number: int) -> str:
-    """When nobody reads any more what is there now. Returns the build's name."""
+def build_after_grace_periods(env: EmbeddedIndex, periods: int) -> str:
+    """Makes a full build when the grace periods of earlier builds are over. Returns its name."""
     log = whole_log(*env.opened)
     replayed = read_snapshot(*env.opened, log.segment(log.version))
-    writer, at = env.indexes().writer, time.time() + number * 2 * GRACE_SECONDS
+    writer, at = env.indexes().writer, time.time() + periods * 2 * GRACE_SECONDS
     live = writer.head(env.table)
     files = [(add, None) for add in replayed.snapshot.adds()]
     build = Build(writer, env.table, now=lambda: at).begin()
@@ -65,7 +65,7 @@ def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, env: EmbeddedIndex
         env.commit()
         with builder(aws, env) as process:
             left = chance.randrange(1, 22)
-            for _ in told(process):
+            for _ in printed_lines(process):
                 left -= 1
                 if left == 0:
                     process.kill()
@@ -78,26 +78,26 @@ def test_a_build_may_be_killed_at_any_point(aws: EmbeddedAws, env: EmbeddedIndex
     build(env.indexes(), env.opened)
     env.check_indexed()
     assert len(env.builds()) > 5
-    build_all_after_the_grace_time(env, 1)
-    live = build_all_after_the_grace_time(env, 2)
+    build_after_grace_periods(env, 1)
+    live = build_after_grace_periods(env, 2)
     env.check_indexed()
     before = {build for build in env.builds() if build != live}
-    assert len(before) == 1  # within its time
-    begun = {sk for pk, sk in env.items() if pk == env.table}
-    assert begun == {"HEAD", f"B{live}", *(f"B{build}" for build in before)}
+    assert len(before) == 1  # within its grace period
+    items = {sk for pk, sk in env.items() if pk == env.table}
+    assert items == {"HEAD", f"B{live}", *(f"B{build}" for build in before)}
 
 
-def test_of_builds_at_once_one_wins_and_readers_see_one_index_or_the_other(
+def test_one_of_two_concurrent_builds_wins_and_readers_see_one_index_or_the_other(
     aws: EmbeddedAws, env: EmbeddedIndex
 ) -> None:
-    ticks = iter(range(0, 10**9, 20))  # the head is looked at anew each time
+    ticks = iter(range(0, 10**9, 20))  # the head is read again each time
     reader = DeltaTables(index=StoredIndexes(env.indexes().store, now=lambda: float(next(ticks))))
     lost = 0
     for _ in range(ROUNDS):
         env.commit()
         with builder(aws, env) as one, builder(aws, env) as other:
             for process in (one, other):
-                for line in told(process):
+                for line in printed_lines(process):
                     assert paths(reader.snapshot(env.lake.storage())) == env.live
                     lost += line == LOST
             assert [process.wait(60) for process in (one, other)] == [0, 0]
@@ -106,15 +106,13 @@ def test_of_builds_at_once_one_wins_and_readers_see_one_index_or_the_other(
     assert lost <= ROUNDS  # never both
 
 
-@pytest.mark.parametrize("anew", [False, True], ids=["going on", "all"])
-def test_a_run_after_a_kill_gives_the_same_as_one_that_was_never_killed(
-    aws: EmbeddedAws, env: EmbeddedIndex, anew: bool
-) -> None:
-    if not anew:
+@pytest.mark.parametrize("full", [False, True], ids=["incremental", "full"])
+def test_a_build_after_a_killed_one_is_correct(aws: EmbeddedAws, env: EmbeddedIndex, full: bool) -> None:
+    if not full:
         build(env.indexes(), env.opened)
         env.commit()
     with builder(aws, env) as process:
-        for number, operation in enumerate(told(process)):
+        for number, operation in enumerate(printed_lines(process)):
             if number > 2 and operation == "BatchWriteItem":
                 process.kill()
                 break

@@ -1,4 +1,4 @@
-"""A build of a whole index by Spark in a process of its own. Whatever the table's size, it is not built without."""
+"""Runs a full build with Spark in its own process, even if the table is small."""
 
 import sys
 

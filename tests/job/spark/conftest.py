@@ -1,4 +1,4 @@
-"""One Spark session for the tests of the job, whose Java takes seconds to start, as a user of the embedded AWS."""
+"""One Spark session for all tests of the job (Java takes seconds to start), run as a user of the embedded AWS."""
 
 import contextlib
 import uuid
@@ -15,16 +15,16 @@ from pipeline.storage import _storage
 from tests.integration.iam import allow, create_user
 
 INDEX_TABLE = "job-index"
-# As infra/index.yaml gives them to the job.
+# The actions that infra/index.yaml allows the job.
 ACTIONS = ("BatchWriteItem", "PutItem", "UpdateItem", "DeleteItem", "Query", "GetItem", "BatchGetItem")
 
 
 class JobUser(NamedTuple):
-    """Who may do nothing but assume roles, and write the index."""
+    """A user that can only assume roles and write the index."""
 
     arn: str
     variables: dict[str, str]
-    """Of the environment of the job and of its workers."""
+    """Environment variables of the job and its workers."""
 
 
 @pytest.fixture(scope="package")

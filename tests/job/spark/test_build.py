@@ -1,4 +1,4 @@
-"""Indexes that Spark builds of a table in S3, with the rights of the job, and that are read in the place of its log."""
+"""Spark indexes a table in S3 with the permissions of the job. The index returns the same files as the log."""
 
 import itertools
 import json
@@ -49,16 +49,16 @@ def file(number: int, **more: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def table(aws: EmbeddedAws) -> TableInS3:
-    """In no order, with everything that few tables have."""
+    """Unordered files, some of them with rare features."""
     table = TableInS3(aws)
-    some = [
+    rare = [
         file(1, deletionVector=vector("one"), tags={"a": None}, baseRowId=7),
         file(2, clusteringProvider="é"),
         add("ü/ %20.parquet", p=None, stats=None),
-        add("no.parquet", stats="no JSON"),
+        add("no.parquet", stats="not JSON"),
     ]
     files = [file(number * 7919 % FILES) for number in range(FILES) if number * 7919 % FILES not in (1, 2)]
-    table.put(name(3, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *some, *files))
+    table.put(name(3, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rare, *files))
     table.commit(3)
     table.commit(4, remove("p=7/7.parquet"), file(FILES))
     return table
@@ -74,7 +74,7 @@ def shared(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> Table:
 
 @pytest.fixture
 def indexer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Indexer:
-    monkeypatch.setattr(local_build, "SMALL_LOG_BYTES", 0)  # however small it is, Spark builds it
+    monkeypatch.setattr(local_build, "SMALL_LOG_BYTES", 0)  # always use Spark
     dynamodb.cache_clear()
     return Indexer(
         IndexTable(IndexStore(dynamodb(), INDEX_TABLE), IndexWriter(dynamodb(), INDEX_TABLE)), spark=lambda: spark
@@ -87,32 +87,32 @@ def indexed(aws: EmbeddedAws) -> tuple[DeltaTables, IndexStore]:
     return DeltaTables(index=StoredIndexes(store, now=lambda: float(next(ticks)))), store
 
 
-def test_an_index_by_spark_gives_the_answers_of_the_log(
+def test_an_index_built_by_spark_returns_the_same_files_as_the_log(
     aws: EmbeddedAws, table: TableInS3, shared: Table, indexer: Indexer
 ) -> None:
     outcome = indexer.index(shared)
     assert (outcome.what, outcome.head.version, outcome.head.files) == ("built", 4, FILES + 2)
     assert outcome.head.chunks > 1
     tables, store = indexed(aws)
-    by_log, by_index = DeltaTables().snapshot(table.storage()), tables.snapshot(table.storage())
-    assert by_index.head == by_log.head
-    assert sorted(by_index.adds()) == sorted(by_log.adds())
-    everything = store.traffic.items
+    from_log, from_index = DeltaTables().snapshot(table.storage()), tables.snapshot(table.storage())
+    assert from_index.head == from_log.head
+    assert sorted(from_index.adds()) == sorted(from_log.adds())
+    items_of_full_listing = store.traffic.items
 
-    selection = Selection.of(QueryRequest(predicate_hints=("p = '7' AND id < 3000",)), by_log.metadata)
+    selection = Selection.of(QueryRequest(predicate_hints=("p = '7' AND id < 3000",)), from_log.metadata)
     kept = [
         sorted(
             path
-            for some in selection.kept(snapshot.batches(selection.predicate), Observed())
-            for path in some.files.paths
+            for batch in selection.kept(snapshot.batches(selection.predicate), Observed())
+            for path in batch.files.paths
         )
-        for snapshot in (by_log, by_index)
+        for snapshot in (from_log, from_index)
     ]
     assert kept[0] == kept[1] != []
-    assert store.traffic.items - everything < outcome.head.chunks
+    assert store.traffic.items - items_of_full_listing < outcome.head.chunks
 
 
-def test_a_second_run_has_nothing_to_do_and_a_full_one_does_it_again(shared: Table, indexer: Indexer) -> None:
+def test_a_second_run_has_nothing_to_do_and_a_full_run_builds_again(shared: Table, indexer: Indexer) -> None:
     assert indexer.index(shared).what in ("built", "up to date")
     before = indexer.index(shared)
     assert (before.what, before.units) == ("up to date", 0)
@@ -121,7 +121,7 @@ def test_a_second_run_has_nothing_to_do_and_a_full_one_does_it_again(shared: Tab
     assert again.head.build != before.head.build
 
 
-def test_the_number_of_columns_goes_to_the_workers(shared: Table, indexer: Indexer) -> None:
+def test_workers_index_the_given_number_of_columns(shared: Table, indexer: Indexer) -> None:
     indexes = indexer._indexes
     outcome = Indexer(indexes, spark=indexer._spark, columns=0).index(shared)
     assert outcome.what == "built"

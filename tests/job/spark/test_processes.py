@@ -1,4 +1,4 @@
-"""Jobs with Spark that are killed, that run at once, and that have a DynamoDB which fails."""
+"""Spark jobs that are killed, run at the same time, or use a DynamoDB with faults."""
 
 import contextlib
 import os
@@ -20,7 +20,7 @@ from tests.job.index.embedded import EmbeddedIndex
 
 ROOT = Path(__file__).parents[3]
 FILES = 6000
-# Each takes half a minute, most of it Java's start: `make test-nightly` has 20 of them.
+# Each kill takes half a minute, mostly to start Java. `make test-nightly` sets 20.
 KILLS = int(os.environ.get("SLUICE_KILLS", "4"))
 
 
@@ -31,7 +31,7 @@ def env(aws: EmbeddedAws) -> EmbeddedIndex:
 
 @contextlib.contextmanager
 def job(aws: EmbeddedAws, env: EmbeddedIndex, dynamodb_url: str) -> Iterator["subprocess.Popen[str]"]:
-    """In a session of its own, so that its Java ends with it."""
+    """Runs a job in its own process group, so that its Java is killed with it."""
     arguments = aws.client_arguments()
     bucket = f"arn:aws:s3:::{env.lake.location.bucket}"
     role_arn = create_role(
@@ -61,51 +61,51 @@ def job(aws: EmbeddedAws, env: EmbeddedIndex, dynamodb_url: str) -> Iterator["su
 
 
 def kill(process: "subprocess.Popen[str]") -> None:
-    """Spark's Python workers are in no group of ours: they go on a little, as those of a cluster would."""
+    """Kills the process group. Spark's Python workers have their own group and run on for a while, as on a cluster."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
 
-def what_it_did(process: "subprocess.Popen[str]") -> str:
+def outcome_of(process: "subprocess.Popen[str]") -> str:
     output, _ = process.communicate(timeout=240)
     assert process.returncode == 0
     return output.split()[-1]
 
 
 def test_a_job_may_be_killed_at_any_point(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
-    chance = random.Random(5)
+    rng = random.Random(5)
     with fault_proxy(aws.port, share=0, seed=0) as proxy:
         with job(aws, env, proxy.url) as process:
-            assert what_it_did(process) == "built"
+            assert outcome_of(process) == "built"
         env.check_indexed()
         requests = proxy.outcomes.total()
         for _ in range(KILLS):
             env.commit()
             with job(aws, env, proxy.url) as process:
-                at = proxy.outcomes.total() + chance.randint(1, requests)
+                at = proxy.outcomes.total() + rng.randint(1, requests)
                 proxy.on_request = lambda number, at=at, process=process: kill(process) if number == at else None
                 process.wait(240)
                 assert process.returncode == -signal.SIGKILL
             env.check_read()
-            if chance.random() < 0.2:
+            if rng.random() < 0.2:
                 build(env.indexes(), env.opened)
                 env.check_indexed()
         proxy.on_request = lambda _: None
         with job(aws, env, proxy.url) as process:
-            assert what_it_did(process) == "built"
+            assert outcome_of(process) == "built"
     env.check_indexed()
 
 
-def test_of_jobs_at_once_one_wins(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
+def test_two_jobs_at_the_same_time_leave_one_valid_index(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
     with job(aws, env, aws.endpoint_url) as one, job(aws, env, aws.endpoint_url) as other:
         while one.poll() is None or other.poll() is None:
             env.check_read()
-        assert {what_it_did(one), what_it_did(other)} in ({"built", "lost"}, {"built"})
+        assert {outcome_of(one), outcome_of(other)} in ({"built", "lost"}, {"built"})
     env.check_indexed()
 
 
-def test_a_job_finishes_though_half_of_its_requests_to_dynamodb_fail(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
+def test_a_job_finishes_even_if_half_of_its_dynamodb_requests_fail(aws: EmbeddedAws, env: EmbeddedIndex) -> None:
     with fault_proxy(aws.port, share=1 / 2, seed=23) as proxy, job(aws, env, proxy.url) as process:
-        assert what_it_did(process) == "built"
+        assert outcome_of(process) == "built"
     env.check_indexed()
-    assert len(set(proxy.outcomes) - {PASSED}) > len(FAULTS) // 2  # kinds of faults
+    assert len(set(proxy.outcomes) - {PASSED}) > len(FAULTS) // 2  # different faults

@@ -1,4 +1,4 @@
-"""A table's files through Spark, against the snapshots of `core.delta`."""
+"""Log replay in Spark returns the same files as a snapshot of `core.delta`."""
 
 import json
 from collections.abc import Callable
@@ -32,27 +32,27 @@ from tests.unit.delta.builder import (
     remove,
     vector,
 )
-from tests.unit.pipeline.log_rows import add_of, as_they_are, in_memory, in_order, on_disk
+from tests.unit.pipeline.log_rows import add_of, in_memory, in_order, on_disk, unchanged
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
-
+# The two ways to get the files of a log, which must return the same.
 WAYS: dict[str, Callable[[Replayed], DataFrame]] = {
     "joined": lambda log: log.files,
-    "mapped": lambda log: log.mapped(as_they_are, FILE),
+    "mapped": lambda log: log.mapped(unchanged, FILE),
 }
 
 
 def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStorage, version: int | None = None) -> None:
     snapshot = DeltaTables().snapshot(table.storage(), version=version)
     with replayed(spark, storage, version) as log:
-        by_both = [[row.asDict(recursive=True) for row in way(log).collect()] for way in WAYS.values()]
+        rows_by_way = [[row.asDict(recursive=True) for row in way(log).collect()] for way in WAYS.values()]
         sampled = log.sample().column("stats").to_pylist()
-    for rows in by_both:
+    for rows in rows_by_way:
         assert in_order(map(add_of, rows)) == in_order(snapshot.adds())
-    for said in ("version", "timestamp", "protocol", "metadata"):
-        assert getattr(log.info, said) == getattr(snapshot, said)
-    assert {add.stats for add in snapshot.adds()} <= set(sampled)  # of a few files, all
+    for attribute in ("version", "timestamp", "protocol", "metadata"):
+        assert getattr(log.info, attribute) == getattr(snapshot, attribute)
+    assert {add.stats for add in snapshot.adds()} <= set(sampled)  # the sample of a small table is complete
 
 
 @pytest.mark.parametrize(
@@ -68,20 +68,19 @@ def check_as_core(spark: SparkSession, table: TableInMemory, storage: TableStora
         "only-checkpoint-files",
     ],
 )
-def test_a_golden_table_has_the_files_that_core_reads(spark: SparkSession, golden_tables: Path, golden: str) -> None:
+def test_a_golden_table_is_replayed_as_core_replays_it(spark: SparkSession, golden_tables: Path, golden: str) -> None:
     folder = golden_tables / golden
     check_as_core(spark, in_memory(folder), TableStorage(folder.as_uri()))
 
 
-def test_the_newest_action_on_a_file_wins_whatever_it_was_read_from(spark: SparkSession, tmp_path: Path) -> None:
+def test_the_newest_action_on_a_file_wins_wherever_it_comes_from(spark: SparkSession, tmp_path: Path) -> None:
     one, two = ({"deletionVector": vector(each)} for each in ("one", "two"))
     table = TableInMemory()
-    top = MODERN_PROTOCOL, metadata()
     files = [add("kept"), add("removed"), add("replaced"), add("deleted from", **one), add("vector lost", **one)]
-    table.put(name(7, "checkpoint.parquet"), checkpoint(*top, *files))
-    table.commit(8, remove("removed"), add("new"), add("gone at once"), add("removed first"))
+    table.put(name(7, "checkpoint.parquet"), checkpoint(MODERN_PROTOCOL, metadata(), *files))
+    table.commit(8, remove("removed"), add("new"), add("removed at once"), add("removed first"))
     table.commit(9, add("replaced", size=2), add("deleted from", **two), remove("deleted from", **one))
-    table.commit(10, remove("gone at once"), add("vector lost"), remove("vector lost", **one))
+    table.commit(10, remove("removed at once"), add("vector lost"), remove("vector lost", **one))
     table.commit(11, remove("removed first"), add("removed first", size=3), add("added first"), remove("added first"))
     table.commit(12, metadata(name="renamed"), add("renamed"))
     table.put(compaction(8, 9), b"".join(table.s3.objects[table.location.key(name(each))][0] for each in (8, 9)))
@@ -89,7 +88,7 @@ def test_the_newest_action_on_a_file_wins_whatever_it_was_read_from(spark: Spark
     check_as_core(spark, table, on_disk(table, tmp_path), version=10)
 
 
-def test_where_commits_touch_many_files_spark_joins_them(
+def test_spark_joins_if_commits_touch_many_files(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replay, "MAX_TOUCHED", 2)
@@ -108,7 +107,7 @@ def plan_of(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().toString())
 
 
-def test_a_table_without_a_checkpoint_is_its_commits(spark: SparkSession, tmp_path: Path) -> None:
+def test_a_table_without_a_checkpoint_is_replayed_from_its_commits(spark: SparkSession, tmp_path: Path) -> None:
     table = TableInMemory()
     table.commit(0, MODERN_PROTOCOL, metadata())
     for version in range(1, 200):
@@ -131,14 +130,14 @@ def test_any_history_is_replayed_as_core_replays_it(
     check_as_core(spark, history.table, on_disk(history.table, tmp_path_factory.mktemp("history")))
 
 
-REFUSED = {
+REJECTED = {
     "a commit is missing": {name(2): commit(add("a"))},
     "a commit is broken": {name(1): b"{"},
     "a feature is unknown": {
         name(1): commit({"protocol": {**MODERN_PROTOCOL["protocol"], "readerFeatures": ["unknown"]}})
     },
     "a checkpoint is damaged": {name(1): commit(), name(1, "checkpoint.parquet"): b"PAR1" + bytes(100)},
-    "a checkpoint has an add that is none": {
+    "a checkpoint has an invalid add": {
         name(1): commit(),
         name(1, "checkpoint.parquet"): checkpoint(MODERN_PROTOCOL, metadata(), add("a", modificationTime=None)),
     },
@@ -146,25 +145,25 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
-@pytest.mark.parametrize("files", REFUSED.values(), ids=REFUSED.keys())
-def test_what_core_refuses_is_refused_in_the_same_words(
+@pytest.mark.parametrize("files", REJECTED.values(), ids=REJECTED.keys())
+def test_a_log_that_core_rejects_raises_the_same_error(
     spark: SparkSession, tmp_path: Path, files: dict[str, bytes], way: Callable[[Replayed], DataFrame]
 ) -> None:
     table = TableInMemory()
     table.commit(0, MODERN_PROTOCOL, metadata())
     for relative, body in files.items():
         table.put(relative, body)
-    with pytest.raises(SharingError) as by_core:
+    with pytest.raises(SharingError) as expected:
         list(DeltaTables().snapshot(table.storage()).adds())
     with (
-        pytest.raises(type(by_core.value)) as refused,
+        pytest.raises(type(expected.value)) as raised,
         replayed(spark, on_disk(table, tmp_path)) as log,
     ):
         way(log).collect()
-    assert refused.value.message == by_core.value.message
+    assert raised.value.message == expected.value.message
 
 
-def test_files_without_statistics_get_those_of_their_footers_beside_them(spark: SparkSession, tmp_path: Path) -> None:
+def test_files_without_statistics_get_footer_statistics_in_an_extra_column(spark: SparkSession, tmp_path: Path) -> None:
     write_deltalake(tmp_path, pa.table({"id": [1, 2]}))
     write_deltalake(tmp_path, pa.table({"id": [7]}), mode="append")
     log = tmp_path / name(1)
@@ -174,7 +173,7 @@ def test_files_without_statistics_get_those_of_their_footers_beside_them(spark: 
     with replayed(spark, table) as log:
         files, metadata = log.files, log.info.metadata
         schema = Schema(metadata.schema_string, (), column_mapping=False)
-        footers = Footers.of(table, metadata, [schema.find(("id",))], most_files=10)
+        footers = Footers.of(table, metadata, [schema.find(("id",))], max_files=10)
         completed = files.mapInArrow(footers.complete, f"{files._jdf.schema().toDDL()}, footer_stats STRING")
         rows = completed.orderBy("modificationTime").collect()
     assert [(row.stats is None, row.footer_stats) for row in rows] == [

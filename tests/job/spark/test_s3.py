@@ -1,4 +1,4 @@
-"""A table in S3, which only its role can read, through workers that get credentials for themselves."""
+"""Workers read a table in S3 that only its storage role can read. Each gets its own credentials."""
 
 import uuid
 
@@ -15,7 +15,7 @@ from pipeline.storage import TableStorage
 from tests.integration.iam import allow, create_role
 from tests.job.spark.conftest import JobUser
 from tests.unit.delta.builder import PROTOCOL, TableInS3, add, checkpoint, metadata, name, remove
-from tests.unit.pipeline.log_rows import add_of, as_they_are, in_order
+from tests.unit.pipeline.log_rows import add_of, in_order, unchanged
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -44,25 +44,25 @@ def storage(aws: EmbeddedAws, table: TableInS3, job_user: JobUser) -> TableStora
     return TableStorage(table.location.uri, role_arn, "acme-7", aws.region)
 
 
-def test_workers_read_it_as_its_role(spark: SparkSession, table: TableInS3, storage: TableStorage) -> None:
+def test_workers_read_the_table_with_its_role(spark: SparkSession, table: TableInS3, storage: TableStorage) -> None:
     with replayed(spark, storage) as log:
         joined = [row.asDict(recursive=True) for row in log.files.collect()]
-        mapped = [row.asDict(recursive=True) for row in log.mapped(as_they_are, FILE).collect()]
+        mapped = [row.asDict(recursive=True) for row in log.mapped(unchanged, FILE).collect()]
     snapshot = DeltaTables().snapshot(table.storage())
     assert (log.info.version, digest_of([log.info.segment.tip])) == (4, snapshot.tip)
     assert in_order(map(add_of, joined)) == in_order(map(add_of, mapped)) == in_order(snapshot.adds())
 
 
-def test_no_credentials_are_in_the_plan(spark: SparkSession, storage: TableStorage, job_user: JobUser) -> None:
+def test_the_spark_plan_contains_no_credentials(spark: SparkSession, storage: TableStorage, job_user: JobUser) -> None:
     with replayed(spark, storage) as log:
-        files, mapped = log.files, log.mapped(as_they_are, FILE)
+        files, mapped = log.files, log.mapped(unchanged, FILE)
         plan = "".join(str(each._jdf.queryExecution().toString()) for each in (files, mapped))
     assert "delta-log" in plan
     assert job_user.variables["AWS_SECRET_ACCESS_KEY"] not in plan
     assert job_user.variables["AWS_ACCESS_KEY_ID"] not in plan
 
 
-def test_without_its_role_it_is_denied_in_the_words_of_core(spark: SparkSession, storage: TableStorage) -> None:
-    stranger = TableStorage(storage.location, storage.role_arn, "another id", storage.region)
-    with pytest.raises(TableFilesError, match="permission denied"), replayed(spark, stranger):
+def test_a_table_that_cannot_be_read_raises_the_error_of_core(spark: SparkSession, storage: TableStorage) -> None:
+    wrong_external_id = TableStorage(storage.location, storage.role_arn, "another id", storage.region)
+    with pytest.raises(TableFilesError, match="permission denied"), replayed(spark, wrong_external_id):
         pass

@@ -1,4 +1,4 @@
-"""The rows of golden tables per file, read by pyarrow. deltalake tells which rows are deleted."""
+"""The rows of each file of a golden table, read by pyarrow. deltalake finds the rows that are not deleted."""
 
 import re
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from tests.golden.expectation import COLUMN_MAPPING, DELTA, PARQUET, client_refu
 from tests.golden.folder import GoldenTable
 from tests.golden.plain_log import Action, BrokenLogError, State
 from tests.golden.rows import expected_rows
-from tests.property.pruning.kinds import DAY, KINDS, Kind, decimals, single
-from tests.property.pruning.known import KnownTable, plain_value
+from tests.property.pruning.column_types import COLUMN_TYPES, DAY, ColumnType, decimals, single
+from tests.property.pruning.disk_tables import DiskTable, plain_value
 from tests.property.pruning.predicates import Column, Row
 
-OF_TYPE = {kind.delta_type: kind for kind in KINDS}
+BY_DELTA_TYPE = {column_type.delta_type: column_type for column_type in COLUMN_TYPES}
 # More rows take minutes to read and evaluate one by one.
 MANY_ROWS = 20_000
 DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
@@ -41,11 +41,11 @@ class GoldenColumn(Column):
 
     @property
     def json(self) -> dict:
-        return {"op": "column", "name": self.name, "valueType": self.kind.json_type}
+        return {"op": "column", "name": self.name, "valueType": self.type.json_type}
 
 
-def known_golden(table: GoldenTable) -> KnownTable | None:
-    """None if no predicate can be drawn for the table."""
+def golden_disk_table(table: GoldenTable) -> DiskTable | None:
+    """Returns None if the table is refused, is too large, has missing files, or has no column to compare."""
     try:
         state = table.log.state(table.log.versions[-1])
     except BrokenLogError:
@@ -66,7 +66,7 @@ def known_golden(table: GoldenTable) -> KnownTable | None:
         if vector:
             of_file = [row for row in of_file if tuple(repr(row[column]) for column in columns) in live]
         files.setdefault(Path(unquote(path)).name, []).extend(of_file)
-    return KnownTable(table, columns, files, is_plain=client_refusal(state, PARQUET) is None)
+    return DiskTable(table, columns, files, allows_parquet=client_refusal(state, PARQUET) is None)
 
 
 def _columns(struct: dict[str, Any], state: State, parents: tuple[tuple[str, str], ...] = ()) -> Iterator[GoldenColumn]:
@@ -77,17 +77,17 @@ def _columns(struct: dict[str, Any], state: State, parents: tuple[tuple[str, str
         names = (*parents, (field["name"], physical))
         if isinstance(field["type"], dict) and field["type"]["type"] == "struct":
             yield from _columns(field["type"], state, names)
-        elif kind := _kind(field["type"]):
+        elif column_type := _column_type(field["type"]):
             is_partition = field["name"] in state.metadata["partitionColumns"] and not parents
             logical_path, physical_path = zip(*names, strict=True)
-            yield GoldenColumn(kind, "partition" if is_partition else "data", logical_path, physical_path)
+            yield GoldenColumn(column_type, "partition" if is_partition else "data", logical_path, physical_path)
 
 
-def _kind(data_type: Any) -> Kind | None:
+def _column_type(data_type: Any) -> ColumnType | None:
     if not isinstance(data_type, str):
         return None
     found = DECIMAL.fullmatch(data_type)
-    return decimals(int(found[1]), int(found[2])) if found else OF_TYPE.get(data_type)
+    return decimals(int(found[1]), int(found[2])) if found else BY_DELTA_TYPE.get(data_type)
 
 
 def _rows(file: Path, add: Action, columns: list[GoldenColumn]) -> Iterator[Row]:
@@ -95,9 +95,9 @@ def _rows(file: Path, add: Action, columns: list[GoldenColumn]) -> Iterator[Row]
     names = [name if name in add["partitionValues"] else name.lower() for name in rows.column_names]
     for row in pa.table(rows.columns, names=names).to_pylist():
         yield {
-            column: _partition_value(column.kind, add["partitionValues"].get(column.physical_path[0]))
+            column: _partition_value(column.type, add["partitionValues"].get(column.physical_path[0]))
             if column.place == "partition"
-            else _widened(column.kind, _at(row, (column.physical_path[0].lower(), *column.physical_path[1:])))
+            else _widened(column.type, _at(row, (column.physical_path[0].lower(), *column.physical_path[1:])))
             for column in columns
         }
 
@@ -108,21 +108,21 @@ def _at(row: Any, path: tuple[str, ...]) -> Any:
     return row
 
 
-def _widened(kind: Kind, value: Any) -> Any:
+def _widened(column_type: ColumnType, value: Any) -> Any:
     """Converts a value that was written before its column was widened."""
-    if kind.name == "timestamp_ntz" and isinstance(value, date) and not isinstance(value, datetime):
+    if column_type.name == "timestamp_ntz" and isinstance(value, date) and not isinstance(value, datetime):
         return plain_value(value) * DAY
-    return Decimal(value) if kind.name.startswith("decimal") and value is not None else plain_value(value)
+    return Decimal(value) if column_type.name.startswith("decimal") and value is not None else plain_value(value)
 
 
-def _partition_value(kind: Kind, text: str | None) -> Any:
+def _partition_value(column_type: ColumnType, text: str | None) -> Any:
     if not text:
         return None
-    match kind.name:
+    match column_type.name:
         case "byte" | "short" | "integer" | "long":
             return int(text)
         case "double" | "float":
-            return float(text) if kind.name == "double" else single(float(text))
+            return float(text) if column_type.name == "double" else single(float(text))
         case "boolean":
             return text == "true"
         case "date":
@@ -131,4 +131,4 @@ def _partition_value(kind: Kind, text: str | None) -> Any:
             return plain_value(datetime.fromisoformat(text))
         case "binary":
             return text.encode()
-    return Decimal(text) if kind.name.startswith("decimal") else text
+    return Decimal(text) if column_type.name.startswith("decimal") else text

@@ -1,4 +1,4 @@
-"""Random predicates, their spelling in SQL and JSON, and their truth for a row by Spark's rules."""
+"""Random predicates in SQL and JSON, and their truth for a row by Spark's rules."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from typing import Any, TypeAlias
 
 from hypothesis import strategies as st
 
-from tests.property.pruning.kinds import EXACT_KINDS, KINDS, Kind, Operand, order, quoted
+from tests.property.pruning.column_types import COLUMN_TYPES, EXACT_TYPES, ColumnType, Operand, order, quoted
 
 Truth: TypeAlias = bool | None
 Row: TypeAlias = dict["Column", Any]
@@ -22,13 +22,13 @@ JSON_OPERATORS = {
 
 @dataclass(frozen=True)
 class Column:
-    kind: Kind
+    type: ColumnType
     place: str
     """`data`, `partition` or `nested`."""
 
     @property
     def name(self) -> str:
-        return f"{self.place}_{self.kind.name}"
+        return f"{self.place}_{self.type.name}"
 
     @property
     def sql(self) -> str:
@@ -37,18 +37,18 @@ class Column:
     @property
     def json(self) -> dict:
         path = f"box.{self.name}" if self.place == "nested" else self.name
-        return {"op": "column", "name": path, "valueType": self.kind.json_type}
+        return {"op": "column", "name": path, "valueType": self.type.json_type}
 
 
 @dataclass(frozen=True)
 class Predicate:
-    """`truth` takes a row, the client's UTC offset, and the truth to assume for parts that nobody can know."""
+    """`truth` takes a row, the client's UTC offset, and the truth to assume for unknown parts."""
 
     sql: str
     json: dict | None
     truth: Callable[[Row, int, Truth], Truth]
     outcomes: Callable[[Callable[["Leaf"], set[Truth]]], set[Truth]] | None = None
-    """The possible outcomes, given the possible outcomes of the leaves."""
+    """Returns the possible outcomes, given the possible outcomes of the leaves."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def comparison(column: Column, operator: str, operand: Operand, *, mirrored: boo
             None if value is None else compare(operator, operand.of_column(value, utc_offset), operand.key(utc_offset))
         )
 
-    return Predicate(sql, json, truth, lambda of: of(Leaf(column, operator, (operand,))))
+    return Predicate(sql, json, truth, lambda outcomes_of: outcomes_of(Leaf(column, operator, (operand,))))
 
 
 def null_safe(column: Column, operand: Operand) -> Predicate:
@@ -106,7 +106,7 @@ def null_safe(column: Column, operand: Operand) -> Predicate:
     return Predicate(
         f"{equal.sql.replace(' = ', ' <=> ', 1)}",
         None,
-        lambda row, utc_offset, mystery: equal.truth(row, utc_offset, mystery) is True,
+        lambda row, utc_offset, unknown: equal.truth(row, utc_offset, unknown) is True,
     )
 
 
@@ -114,9 +114,9 @@ def is_null(column: Column, *, negated: bool) -> Predicate:
     json: dict = {"op": "isNull", "children": [column.json]}
     return Predicate(
         f"{column.sql} IS {'NOT ' if negated else ''}NULL",
-        ({"op": "not", "children": [json]} if negated else json) if column.kind.json_type else None,
-        lambda row, _utc_offset, _mystery: (row[column] is None) != negated,
-        lambda of: of(Leaf(column, "IS NOT NULL" if negated else "IS NULL")),
+        ({"op": "not", "children": [json]} if negated else json) if column.type.json_type else None,
+        lambda row, _utc_offset, _unknown: (row[column] is None) != negated,
+        lambda outcomes_of: outcomes_of(Leaf(column, "IS NOT NULL" if negated else "IS NULL")),
     )
 
 
@@ -124,8 +124,8 @@ def in_list(column: Column, operands: list[Operand], *, with_null: bool, negated
     equals = [comparison(column, "=", operand, mirrored=False) for operand in operands]
     texts = [operand.text for operand in operands] + ["NULL"] * with_null
 
-    def truth(row: Row, utc_offset: int, mystery: Truth) -> Truth:
-        found = any_of([*(equal.truth(row, utc_offset, mystery) for equal in equals), *[None] * with_null])
+    def truth(row: Row, utc_offset: int, unknown: Truth) -> Truth:
+        found = any_of([*(equal.truth(row, utc_offset, unknown) for equal in equals), *[None] * with_null])
         return invert(found) if negated else found
 
     return Predicate(f"{column.sql} {'NOT ' if negated else ''}IN ({', '.join(texts)})", None, truth)
@@ -136,14 +136,14 @@ def between(column: Column, low: Operand, high: Operand) -> Predicate:
     return Predicate(
         f"{column.sql} BETWEEN {low.text} AND {high.text}",
         None,
-        lambda row, utc_offset, mystery: all_of([bound.truth(row, utc_offset, mystery) for bound in bounds]),
+        lambda row, utc_offset, unknown: all_of([bound.truth(row, utc_offset, unknown) for bound in bounds]),
     )
 
 
 def like(column: Column, prefix: str, rest: str, *, negated: bool) -> Predicate:
     """`rest` is `%`, `%x` or empty."""
 
-    def truth(row: Row, _utc_offset: int, _mystery: Truth) -> Truth:
+    def truth(row: Row, _utc_offset: int, _unknown: Truth) -> Truth:
         value = row[column]
         if value is None:
             return None
@@ -153,68 +153,71 @@ def like(column: Column, prefix: str, rest: str, *, negated: bool) -> Predicate:
     return Predicate(f"{column.sql} {'NOT ' if negated else ''}LIKE {quoted(prefix + rest)}", None, truth)
 
 
-def itself(column: Column) -> Predicate:
+def boolean_column(column: Column) -> Predicate:
     return Predicate(
-        column.sql, column.json, lambda row, _utc_offset, _mystery: row[column], lambda of: of(Leaf(column, "itself"))
+        column.sql,
+        column.json,
+        lambda row, _utc_offset, _unknown: row[column],
+        lambda outcomes_of: outcomes_of(Leaf(column, "IS TRUE")),
     )
 
 
-def mystery(column: Column) -> Predicate:
-    """A predicate whose truth no server can know."""
+def unknown_predicate(column: Column) -> Predicate:
+    """Returns a predicate that no server can evaluate."""
     json = {"op": "startsWith", "children": [column.json, column.json]}
-    return Predicate(f"riddle({column.sql}) = 1", json, lambda _row, _utc_offset, truth: truth)
+    return Predicate(f"unknown_function({column.sql}) = 1", json, lambda _row, _utc_offset, truth: truth)
 
 
 def joined(operator: str, parts: list[Predicate]) -> Predicate:
     jsons = [part.json for part in parts]
     all_or_any = all_of if operator == "and" else any_of
 
-    def outcomes(of: Callable[[Leaf], set[Truth]]) -> set[Truth]:
-        found = parts[0].outcomes(of)
+    def outcomes(outcomes_of: Callable[[Leaf], set[Truth]]) -> set[Truth]:
+        found = parts[0].outcomes(outcomes_of)
         for part in parts[1:]:
-            found = {all_or_any([one, other]) for one in found for other in part.outcomes(of)}
+            found = {all_or_any([one, other]) for one in found for other in part.outcomes(outcomes_of)}
         return found
 
     return Predicate(
         f" {operator} ".join(f"({part.sql})" for part in parts),
         {"op": operator, "children": jsons} if all(jsons) else None,
-        lambda row, utc_offset, mystery: all_or_any([part.truth(row, utc_offset, mystery) for part in parts]),
+        lambda row, utc_offset, unknown: all_or_any([part.truth(row, utc_offset, unknown) for part in parts]),
         outcomes,
     )
 
 
-def denied(part: Predicate) -> Predicate:
+def negation(part: Predicate) -> Predicate:
     return Predicate(
         f"NOT ({part.sql})",
         {"op": "not", "children": [part.json]} if part.json else None,
-        lambda row, utc_offset, mystery: invert(part.truth(row, utc_offset, mystery)),
-        lambda of: {invert(truth) for truth in part.outcomes(of)},
+        lambda row, utc_offset, unknown: invert(part.truth(row, utc_offset, unknown)),
+        lambda outcomes_of: {invert(truth) for truth in part.outcomes(outcomes_of)},
     )
 
 
 class Drawing:
-    """Draws from few values per column, so that values and literals often coincide."""
+    """Draws from three values per column, so that values and literals are often equal."""
 
     def __init__(self, data: st.DataObject, columns: Sequence[Column]) -> None:
         self.data = data
         self.columns = columns
-        self._palettes: dict[Column, list[Any]] = {}
+        self._samples: dict[Column, list[Any]] = {}
 
     def pick(self, options: Sequence[Any], label: str | None = None) -> Any:
-        return options[self.data.draw(NUMBERS[len(options)], label)]
+        return options[self.data.draw(INDEXES[len(options)], label)]
 
     def chance(self, of: int, label: str | None = None) -> bool:
         return self.pick(range(of), label) == 0
 
     def value(self, column: Column) -> Any:
-        if column not in self._palettes:
-            one, other = self.data.draw(PAIRS[column.kind], column.name)
-            near = column.kind.near(one)
-            self._palettes[column] = [one, self.pick(near), self.pick([other, *near])]
-        return self.pick(self._palettes[column])
+        if column not in self._samples:
+            one, other = self.data.draw(PAIRS[column.type], column.name)
+            near = column.type.near(one)
+            self._samples[column] = [one, self.pick(near), self.pick([other, *near])]
+        return self.pick(self._samples[column])
 
     def operand(self, column: Column, wanted: Callable[[Operand], bool]) -> Operand | None:
-        forms = [form for form in column.kind.operands(self.value(column)) if wanted(form)]
+        forms = [form for form in column.type.operands(self.value(column)) if wanted(form)]
         return self.pick(forms) if forms else None
 
     def tree(self, leaf: Callable[["Drawing", Column], Predicate], depth: int = 3) -> Predicate:
@@ -222,12 +225,13 @@ class Drawing:
         if shape == "leaf":
             return leaf(self, self.pick(self.columns))
         if shape == "not":
-            return denied(self.tree(leaf, depth - 1))
+            return negation(self.tree(leaf, depth - 1))
         return joined(shape, [self.tree(leaf, depth - 1) for _ in range(2)])
 
 
-NUMBERS = [st.nothing(), *(st.integers(0, most) for most in range(50))]
-PAIRS = {kind: st.tuples(kind.values, kind.values) for kind in (*KINDS, *EXACT_KINDS)}
+# By the number of options to pick from.
+INDEXES = [st.nothing(), *(st.integers(0, last) for last in range(50))]
+PAIRS = {each: st.tuples(each.values, each.values) for each in (*COLUMN_TYPES, *EXACT_TYPES)}
 
 
 def exact_leaf(drawing: Drawing, column: Column) -> Predicate:
@@ -236,14 +240,14 @@ def exact_leaf(drawing: Drawing, column: Column) -> Predicate:
 
 
 def json_leaf(drawing: Drawing, column: Column) -> Predicate:
-    if not column.kind.json_type or drawing.chance(8):
-        return mystery(column)
+    if not column.type.json_type or drawing.chance(8):
+        return unknown_predicate(column)
     return _plain_leaf(drawing, column, lambda operand: operand.json is not None)
 
 
 def _plain_leaf(drawing: Drawing, column: Column, wanted: Callable[[Operand], bool]) -> Predicate:
-    if column.kind.name == "boolean" and drawing.chance(3):
-        return itself(column)
+    if column.type.name == "boolean" and drawing.chance(3):
+        return boolean_column(column)
     operand = None if drawing.chance(6) else drawing.operand(column, wanted)
     if operand is None:
         return is_null(column, negated=drawing.chance(2))
@@ -251,8 +255,8 @@ def _plain_leaf(drawing: Drawing, column: Column, wanted: Callable[[Operand], bo
 
 
 def sql_leaf(drawing: Drawing, column: Column) -> Predicate:
-    form = drawing.pick(["plain", "plain", "plain", "<>", "<=>", "in", "between", "like", "mystery"])
-    if form == "plain" or column.kind.name == "binary" or (form == "like" and column.kind.name != "string"):
+    form = drawing.pick(["plain", "plain", "plain", "<>", "<=>", "in", "between", "like", "unknown"])
+    if form == "plain" or column.type.name == "binary" or (form == "like" and column.type.name != "string"):
         return _plain_leaf(drawing, column, lambda _: True)
     operands = [one for _ in range(3) if (one := drawing.operand(column, lambda operand: operand.cast is None))]
     negated = drawing.chance(2)
@@ -269,4 +273,4 @@ def sql_leaf(drawing: Drawing, column: Column) -> Predicate:
             prefix = drawing.value(column)[: drawing.pick([1, 2, 33])]
             rest = drawing.pick(["", "%", "%a"])
             return like(column, prefix.translate(dict.fromkeys(map(ord, "%_'\\"))), rest, negated=negated)
-    return mystery(column)
+    return unknown_predicate(column)

@@ -1,4 +1,4 @@
-"""A few values of each type and every form of predicate on them, for cross-checks too slow for random predicates."""
+"""A few values of each type and every form of predicate on them, for checks too slow for random predicates."""
 
 import math
 from decimal import Decimal
@@ -36,11 +36,12 @@ VALUES: dict[str, list[Any]] = {
 
 
 def predicates_of(column: Column) -> list[Predicate]:
-    kind = column.kind
-    forms = [operand for value in VALUES[kind.name] for operand in kind.operands(value)]
+    column_type = column.type
+    forms = [operand for value in VALUES[column_type.name] for operand in column_type.operands(value)]
     uncast = [operand for operand in forms if not operand.cast]
-    # What Spark makes of a list of strings and another type depends on its settings.
-    listed = [operand for operand in uncast if kind.name in ("string", "date") or not operand.text.startswith("'")]
+    # How Spark compares another type with a list of strings depends on its settings.
+    takes_strings = column_type.name in ("string", "date")
+    listed = [operand for operand in uncast if takes_strings or not operand.text.startswith("'")]
     predicates = [
         comparison(column, operator, operand, mirrored=number % 2 == 0)
         for number, operand in enumerate(forms)
@@ -53,6 +54,6 @@ def predicates_of(column: Column) -> list[Predicate]:
         in_list(column, [operand], with_null=number % 2 == 0, negated=number % 3 == 0)
         for number, operand in enumerate(listed)
     ]
-    if kind.name == "string":
-        predicates += [like(column, "b", rest, negated=not_) for rest in ("", "%", "%a") for not_ in (True, False)]
+    if column_type.name == "string":
+        predicates += [like(column, "b", rest, negated=flag) for rest in ("", "%", "%a") for flag in (True, False)]
     return predicates

@@ -1,6 +1,6 @@
-"""Random SQL as people might write it: literals of any form with columns of any type and any cast, valid or not.
+"""Random SQL as people might write it: any form of literal, any column type and any cast, valid or not.
 
-Spark decides its truth. Pruning does not support most of it, and must not misread the rest.
+Spark evaluates it. Pruning does not support most of it, and must not misread the rest.
 """
 
 from random import Random

@@ -1,4 +1,4 @@
-"""Tables of a few files with rows, partition values and statistics."""
+"""Random tables of a few files, in memory, with rows, partition values and statistics."""
 
 import json
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from core.pruning.predicate import Predicate as Compiled
 from core.pruning.predicate import compile_predicate
-from tests.property.pruning.kinds import EXACT_KINDS, KINDS
+from tests.property.pruning.column_types import COLUMN_TYPES, EXACT_TYPES
 from tests.property.pruning.predicates import Column, Drawing, Predicate, Row
 from tests.property.pruning.writers import Writer
 
 HOUR = 3_600_000_000
 UTC_OFFSETS = st.integers(-72, 72).map(lambda quarters: quarters * HOUR // 4)
 PLACES = ("data", "partition", "nested")
-COLUMNS = [Column(kind, place) for kind in KINDS for place in PLACES]
-EXACT_COLUMNS = [Column(kind, place) for kind in EXACT_KINDS for place in PLACES]
+COLUMNS = [Column(column_type, place) for column_type in COLUMN_TYPES for place in PLACES]
+EXACT_COLUMNS = [Column(column_type, place) for column_type in EXACT_TYPES for place in PLACES]
 
 
 class DeletionVector(NamedTuple):
@@ -48,8 +48,8 @@ class Table:
             metadata = {"delta.columnMapping.physicalName": f"col-{name[::-1]}"} if self.mapped else {}
             return {"name": name, "type": data_type, "nullable": True, "metadata": metadata}
 
-        nested = [field(one.name, one.kind.delta_type) for one in self.columns if one.place == "nested"]
-        fields = [field(one.name, one.kind.delta_type) for one in self.columns if one.place != "nested"]
+        nested = [field(one.name, one.type.delta_type) for one in self.columns if one.place == "nested"]
+        fields = [field(one.name, one.type.delta_type) for one in self.columns if one.place != "nested"]
         box = field("box", {"type": "struct", "fields": nested})
         return json.dumps({"type": "struct", "fields": [*fields, box] if nested else fields})
 
@@ -65,7 +65,7 @@ class Table:
         return compiled
 
     def file(self, drawing: Drawing, writers: Sequence[Writer], *, complete: bool = False) -> File:
-        """Draws a file; if `complete`, with all partition values and statistics."""
+        """Draws a file. If `complete`, it has all partition values and statistics, and no deleted rows."""
 
         def value(column: Column) -> Any:
             return None if drawing.chance(4) else drawing.value(column)
@@ -86,9 +86,9 @@ class Table:
 
     def _partition_text(self, column: Column, value: Any, drawing: Drawing, *, complete: bool) -> str | None:
         if value is None:
-            may_be_empty = not (complete and column.kind.name == "string")  # some readers read "" as an empty string
+            may_be_empty = not (complete and column.type.name == "string")  # deltalake reads "" as a string
             return drawing.pick([None, ""]) if may_be_empty else None
-        texts = column.kind.partition_texts(value, self.utc_offset)
+        texts = column.type.partition_texts(value, self.utc_offset)
         return texts[0] if complete else drawing.pick(texts)
 
     def _stats(
@@ -99,7 +99,7 @@ class Table:
         for column in columns:
             values = [row[column] for row in rows if row[column] is not None]
             nulls = str(len(rows) - len(values)) if complete or not drawing.chance(6) else None
-            for name, text in zip(parts, (*writer(column.kind, values, drawing), nulls), strict=True):
+            for name, text in zip(parts, (*writer(column.type, values, drawing), nulls), strict=True):
                 if text is not None:
                     parts[name].append((column, text))
         fragments = [f'"{name}":{self._object(entries)}' for name, entries in parts.items()]

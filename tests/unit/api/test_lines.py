@@ -43,7 +43,7 @@ def test_json_is_one_ascii_line_that_reads_back_the_same(value: object) -> None:
 
 
 class TestMetadata:
-    def test_parquet_format_shows_no_properties_no_options_and_no_inner_metadata(self) -> None:
+    def test_parquet_format_hides_properties_options_and_column_metadata(self) -> None:
         line = lines.parquet_metadata_line(ACTION, configuration={}, extra={"size": 5, "numFiles": 1})
         assert content(line, "metaData") == {
             "id": ACTION["id"],
@@ -55,12 +55,12 @@ class TestMetadata:
             "numFiles": 1,
         }
 
-    def test_delta_format_wraps_the_action_as_it_is(self) -> None:
+    def test_delta_format_wraps_the_unchanged_action(self) -> None:
         line = lines.delta_metadata_line(ACTION, extra={"version": 3, "size": 5})
         wrapped = ACTION | {"partitionColumns": ["a"]}
         assert content(line, "metaData") == {"version": 3, "size": 5, "deltaMetadata": wrapped}
 
-    def test_a_name_and_a_description_are_in_both(self) -> None:
+    def test_both_formats_contain_name_and_description(self) -> None:
         action = ACTION | {"name": "n", "description": "d\u2028"}
         plain = content(lines.parquet_metadata_line(action, configuration={}, extra={}), "metaData")
         wrapped = content(lines.delta_metadata_line(action, extra={}), "metaData")["deltaMetadata"]
@@ -70,19 +70,19 @@ class TestMetadata:
         text = '{ "type":"struct",  "fields":[{"name":"a","type":"long","nullable":true,"metadata":{"comment":"é"}}]}'
         assert lines.plain_schema(text) == text
 
-    def test_of_a_columns_metadata_only_the_comment_is_shown(self) -> None:
+    def test_only_the_comment_of_a_columns_metadata_is_shown(self) -> None:
         text = schema(column("a", comment="the a", **{"delta.generationExpression": "1"}), column("b", secret=1))
         fields = json.loads(lines.plain_schema(text))["fields"]
         assert [field["metadata"] for field in fields] == [{"comment": "the a"}, {}]
 
-    def test_columns_may_lack_metadata_or_have_odd_one(self) -> None:
+    def test_missing_or_invalid_column_metadata_becomes_empty(self) -> None:
         text = schema({"name": "a", "type": "long"}, column("b") | {"metadata": 5}, column("c") | {"metadata": None})
         fields = json.loads(lines.plain_schema(text))["fields"]
         assert [field["metadata"] for field in fields] == [{}, {}, {}]
 
 
 class TestProtocol:
-    def test_lists_of_features_are_where_clients_expect_them_and_nowhere_else(self) -> None:
+    def test_feature_lists_appear_only_at_the_versions_that_require_them(self) -> None:
         def protocol(*versions: int) -> dict[str, Any]:
             return content(lines.delta_protocol_line(*versions, ("r",), ("w",)), "protocol")["deltaProtocol"]
 
@@ -90,12 +90,12 @@ class TestProtocol:
         assert protocol(2, 7) == {"minReaderVersion": 2, "minWriterVersion": 7, "writerFeatures": ["w"]}
         assert protocol(3, 7).keys() == {"minReaderVersion", "minWriterVersion", "readerFeatures", "writerFeatures"}
 
-    def test_it_says_since_which_version_where_that_is_asked_for(self) -> None:
+    def test_the_version_is_included_if_given(self) -> None:
         line = lines.delta_protocol_line(1, 2, (), (), version=4)
         assert content(line, "protocol")["version"] == 4
 
 
-def test_the_end_of_a_stream_tells_only_what_there_is() -> None:
+def test_the_end_of_a_stream_contains_only_fields_with_a_value() -> None:
     def ended(refresh: str | None, page: str | None, expires_at: int | None) -> dict[str, Any]:
         line = lines.end_stream_line(
             refresh_token=refresh, next_page_token=page, min_url_expiration_timestamp=expires_at

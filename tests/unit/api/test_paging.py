@@ -15,9 +15,9 @@ def cursor(token: str | None = None, max_results: int = 2, scope: tuple[str, ...
     return Cursor(ListRequest.parse(Request("GET", query=query)), scope, SignedTokens(KEYS, now))
 
 
-def refusal(token: str, **where: object) -> str:
+def refusal(token: str, **arguments: object) -> str:
     with pytest.raises(InvalidParameterError) as caught:
-        cursor(token, **where)  # type: ignore[arg-type]
+        cursor(token, **arguments)  # type: ignore[arg-type]
     return caught.value.message
 
 
@@ -39,7 +39,7 @@ def test_a_token_of_another_listing_is_invalid():
     assert refusal("", scope=("shares",)) == "invalid 'nextPageToken'"
 
 
-def test_an_expired_token_asks_to_restart_the_listing():
+def test_the_error_for_an_expired_token_says_to_restart_the_listing():
     token = cursor().next_page_token(["a", "b", "c"])
     assert cursor(token, now=NOW + PAGE_LIFETIME_SECONDS - 1).position == "b"
     assert "restart" in refusal(token, now=NOW + PAGE_LIFETIME_SECONDS)

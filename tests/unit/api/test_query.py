@@ -1,4 +1,4 @@
-"""Parsing the body of a query, and the error for each mistake."""
+"""The body of a query, and the error for each invalid field."""
 
 import json
 

@@ -92,7 +92,7 @@ def test_tokens_of_the_previous_key_stay_valid_after_a_rotation():
     assert SignedTokens([NEW_KEY, OLD_KEY], NOW).read(issue(), SCOPE) == b"content"
 
 
-def test_a_new_key_signs_only_after_every_process_can_know_it():
+def test_a_new_key_signs_only_after_every_process_has_had_time_to_read_it():
     def rotated(now: float) -> str:
         return issue(tokens=SignedTokens([NEW_KEY, OLD_KEY], now))
 

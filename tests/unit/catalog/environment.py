@@ -1,4 +1,4 @@
-"""A test catalog: its client, its administration and its readers, on one clock that tests control."""
+"""A test catalog with its DynamoDB client, its administration and its readers, on a clock that tests control."""
 
 import contextlib
 import itertools

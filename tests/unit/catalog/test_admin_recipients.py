@@ -71,9 +71,9 @@ def test_removing_a_recipient_revokes_its_tokens_and_a_new_one_inherits_nothing(
     old_id = env.admin.recipient("ann").id
     env.admin.remove_recipient("Ann")
     assert not works(env, token)
-    fresh = env.recipient("ann")
+    new = env.recipient("ann")
     assert env.admin.recipient("ann").id != old_id
-    assert visible(env, fresh) == []
+    assert visible(env, new) == []
 
 
 def test_a_rotation_issues_a_token_and_expires_the_old_one_after_the_grace_period(env):
@@ -87,9 +87,9 @@ def test_a_rotation_issues_a_token_and_expires_the_old_one_after_the_grace_perio
 
 
 def test_a_rotation_of_all_tokens_without_grace_leaves_only_the_new_token(env):
-    olds = [env.recipient("ann"), env.recipient("ann")]
+    old_tokens = [env.recipient("ann"), env.recipient("ann")]
     _, new = env.admin.rotate_token("ann", grace_seconds=0, lifetime_seconds=DAY)
-    assert [works(env, token) for token in (*olds, new)] == [False, False, True]
+    assert [works(env, token) for token in (*old_tokens, new)] == [False, False, True]
     assert len(env.admin.recipient("ann").tokens) == 1
 
 

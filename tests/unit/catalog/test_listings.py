@@ -81,18 +81,18 @@ def test_a_page_token_is_invalid_for_another_listing(env):
     env.share("twin", "one.a", "one.b")
     bearer, catalog = env.recipient("ann", "main", "twin"), env.catalog()
     lists = [
-        lambda asked: catalog.list_shares(bearer, asked),
-        *(lambda asked, share=share: catalog.list_schemas(bearer, share, asked) for share in ("main", "twin")),
-        *(lambda asked, share=share: catalog.list_all_tables(bearer, share, asked) for share in ("main", "twin")),
+        lambda request: catalog.list_shares(bearer, request),
+        *(lambda request, share=share: catalog.list_schemas(bearer, share, request) for share in ("main", "twin")),
+        *(lambda request, share=share: catalog.list_all_tables(bearer, share, request) for share in ("main", "twin")),
         *(
-            lambda asked, share=share, schema=schema: catalog.list_tables(bearer, share, schema, asked)
+            lambda request, share=share, schema=schema: catalog.list_tables(bearer, share, schema, request)
             for share, schema in (("main", "one"), ("main", "two"), ("twin", "one"))
         ),
     ]
     tokens = [entries(page(0)).next_page_token for entries in lists]
-    for own, entries in enumerate(lists):
+    for position, entries in enumerate(lists):
         for number, token in enumerate(tokens):
-            if number == own:
+            if number == position:
                 assert entries(page(1, token)).items
             else:
                 with pytest.raises(InvalidParameterError, match="invalid 'nextPageToken'"):
@@ -107,19 +107,19 @@ def test_a_page_token_works_with_every_spelling_of_the_names(env):
 
 
 def test_errors_are_reported_in_order_authentication_max_results_existence_page_token(lister, env):
-    catalog, bad = env.catalog(), page("many", "bad")
+    catalog, invalid = env.catalog(), page("many", "bad")
     with pytest.raises(UnauthenticatedError):
-        lister.list(catalog, bad, token=new_token())
-    for refused in (bad, page(501, "bad")):
+        lister.list(catalog, invalid, token=new_token())
+    for bad_max_results in (invalid, page(501, "bad")):
         with pytest.raises(InvalidParameterError, match=r"number|maxResults"):
-            lister.list(catalog, refused)
+            lister.list(catalog, bad_max_results)
     for unknown in (
-        lambda asked: catalog.list_schemas(lister.token, "unknown", asked),
-        lambda asked: catalog.list_all_tables(lister.token, "unknown", asked),
-        lambda asked: catalog.list_tables(lister.token, "unknown", "unknown", asked),
+        lambda request: catalog.list_schemas(lister.token, "unknown", request),
+        lambda request: catalog.list_all_tables(lister.token, "unknown", request),
+        lambda request: catalog.list_tables(lister.token, "unknown", "unknown", request),
     ):
         with pytest.raises(InvalidParameterError, match="number"):
-            unknown(bad)
+            unknown(invalid)
         with pytest.raises(NotFoundError, match="share 'unknown' not found"):
             unknown(page(1, "bad"))
     for token in ("bad", ""):

@@ -26,7 +26,7 @@ def test_a_valid_name_has_no_problem(kind, name):
 
 
 @pytest.mark.parametrize(
-    ("kind", "name", "said"),
+    ("kind", "name", "rule"),
     [
         ("share", "", "empty"),
         ("share", "x" * 256, "255"),
@@ -46,8 +46,8 @@ def test_a_valid_name_has_no_problem(kind, name):
         ("table", "a.b", "'.'"),
     ],
 )
-def test_an_invalid_name_has_a_problem_that_names_the_rule(kind, name, said):
-    assert said in str(names.problem(kind, name))
+def test_an_invalid_name_has_a_problem_that_names_the_rule(kind, name, rule):
+    assert rule in str(names.problem(kind, name))
 
 
 @pytest.mark.parametrize("spelling", ["SALES", "Sales", "sAlEs"])

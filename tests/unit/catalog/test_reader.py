@@ -62,7 +62,7 @@ def test_a_cached_token_expires_on_time(env):
     refusal(catalog, token)
 
 
-def test_a_granted_table_is_found_by_any_spelling_and_keeps_its_own(env):
+def test_a_granted_table_is_found_by_any_spelling_and_returns_the_stored_one(env):
     env.share("Sales", "Default.Trips")
     token = env.recipient("ann", "SALES")
     table = env.catalog().find_table(token, "sAlEs", "DEFAULT", "trips").require()
@@ -83,9 +83,9 @@ def test_a_table_and_its_signing_keys_are_read_in_one_call(env):
     env.admin.rotate_signing_keys()
     assert tokens().read_refresh(issued).version == 7
     env.clock.seconds += SETTLING_SECONDS
-    of_new_key = tokens().issue_refresh(8, "", "")
+    issued_with_new_key = tokens().issue_refresh(8, "", "")
     env.admin.rotate_signing_keys()
-    assert tokens().read_refresh(of_new_key).version == 8
+    assert tokens().read_refresh(issued_with_new_key).version == 8
     with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
         tokens().read_refresh(issued)
 
@@ -117,28 +117,28 @@ def test_a_share_that_is_not_granted_is_indistinguishable_from_a_missing_one(env
 
 
 def test_a_share_is_returned_with_all_its_fields(env):
-    made = env.admin.put_share("Sales", display_name="All sales", comment="daily", properties={"team": "x"}).value
+    created = env.admin.put_share("Sales", display_name="All sales", comment="daily", properties={"team": "x"}).value
     token = env.recipient("ann", "sales")
-    assert env.catalog().find_share(token, "SALES").require() == made
+    assert env.catalog().find_share(token, "SALES").require() == created
 
 
 def test_a_recreated_share_is_not_readable_with_the_old_grants(env):
     env.share("sales", "schema.table")
     token = env.recipient("ann", "sales")
-    stale, knows_token_only = env.catalog(cache_seconds=60), env.catalog(cache_seconds=60)
-    stale.find_share(token, "sales").require()
-    knows_token_only.authenticate(token)
+    cached_share, cached_token_only = env.catalog(cache_seconds=60), env.catalog(cache_seconds=60)
+    cached_share.find_share(token, "sales").require()
+    cached_token_only.authenticate(token)
     env.admin.remove_share("sales", cascade=True)
     env.share("sales", "schema.table")
     assert env.catalog().find_table(token, "sales", "schema", "table").table is None
     # A reader with the old grant in its cache does not apply it to the new share.
-    assert knows_token_only.find_share(token, "sales").share is None
-    assert knows_token_only.find_table(token, "sales", "schema", "table").table is None
-    assert knows_token_only.list_shares(token, page()).items == ()
+    assert cached_token_only.find_share(token, "sales").share is None
+    assert cached_token_only.find_table(token, "sales", "schema", "table").table is None
+    assert cached_token_only.list_shares(token, page()).items == ()
     # A reader with the old share in its cache sees no schemas and tables of the new one.
-    assert stale.find_table(token, "sales", "schema", "table").table is None
-    assert stale.list_schemas(token, "sales", page()).items == ()
-    assert stale.list_all_tables(token, "sales", page()).items == ()
+    assert cached_share.find_table(token, "sales", "schema", "table").table is None
+    assert cached_share.list_schemas(token, "sales", page()).items == ()
+    assert cached_share.list_all_tables(token, "sales", page()).items == ()
 
 
 @pytest.mark.parametrize("name", ODD_NAMES)

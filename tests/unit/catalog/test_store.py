@@ -2,7 +2,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from core.catalog.items import Key, decode, encode
-from core.catalog.store import BACK_OFF_SECONDS, CatalogStore, CatalogThrottledError, OvertakenError
+from core.catalog.store import BACK_OFF_SECONDS, CatalogStore, CatalogThrottledError, RetryableWriteError
 
 TABLE = "catalog"
 
@@ -60,7 +60,7 @@ class CancellingDynamoDb:
 
 @pytest.mark.parametrize("code", ["ConditionalCheckFailed", "TransactionConflict", "ThrottlingError"])
 def test_a_transaction_that_lost_a_race_can_be_retried(code):
-    with pytest.raises(OvertakenError):
+    with pytest.raises(RetryableWriteError):
         CatalogStore(CancellingDynamoDb("None", code), TABLE).write([])
 
 

@@ -1,4 +1,4 @@
-"""The command in this process, on an account that exists only in memory."""
+"""Runs the command in this process, on an AWS account in memory (moto)."""
 
 import json
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ class Result:
 
 Sluice = Callable[..., Result]
 
-# Each command makes its own clients; what botocore reads for them from disk is read once.
+# Each command creates its own clients. One loader reads the service descriptions from disk only once.
 SERVICE_DESCRIPTIONS = Loader()
 
 
@@ -51,6 +51,6 @@ def sluice(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def catalog(sluice: Sluice) -> CatalogAdmin:
-    """The catalog that the command works on, just initialised."""
+    """The catalog that the command uses, just initialised."""
     assert sluice("init").code == 0
     return Account().admin()

@@ -1,4 +1,4 @@
-"""Plan and apply: the catalog ends in exactly what the file describes, and applying it again changes nothing."""
+"""Plan and apply: the catalog ends up exactly as the file describes, and applying it again changes nothing."""
 
 import itertools
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def described(document: dict[str, object], folder: Path) -> SharesFile:
 
 
 def share(name: str, *tables: str, **keys: object) -> dict[str, object]:
-    """A share with one schema `retail`, and in it tables at a location of their own."""
+    """A share with one schema, `retail`, with these tables, each with its own location."""
     entries = [{"name": table, "location": f"s3://bucket/{table}"} for table in tables]
     return {"name": name, "schemas": [{"name": "retail", "tables": entries}], **keys}
 
@@ -39,18 +39,18 @@ def share_with_table_id(name: str, table: str, table_id: str) -> dict[str, objec
     return entry
 
 
-def signs(changes) -> list[str]:
+def summaries(changes) -> list[str]:
     return [f"{change.action} {change.kind} {change.name}" for change in changes]
 
 
-def test_a_new_share_is_added_with_all_below_it(catalog, tmp_path):
+def test_a_new_share_is_added_with_its_schemas_tables_and_grants(catalog, tmp_path):
     desired = described(
         {"shares": [share("sales", "orders")], "recipients": [{"name": "acme", "shares": ["SALES"]}]}, tmp_path
     )
 
     changes = apply_file(desired, catalog)
 
-    assert signs(changes) == [
+    assert summaries(changes) == [
         "add share sales",
         "add schema sales.retail",
         "add table sales.retail.orders",
@@ -68,7 +68,7 @@ def test_a_plan_writes_nothing(catalog, tmp_path):
     assert catalog.shares() == []
 
 
-def test_an_update_says_what_differs_and_keeps_the_ids(catalog, tmp_path):
+def test_an_update_lists_the_differences_and_keeps_the_ids(catalog, tmp_path):
     apply_file(described({"shares": [share("sales", "orders")]}, tmp_path), catalog)
     before = catalog.table("sales", "retail", "orders")
     changed = share("SALES", "orders", comment="new")
@@ -76,7 +76,7 @@ def test_an_update_says_what_differs_and_keeps_the_ids(catalog, tmp_path):
 
     changes = apply_file(described({"shares": [changed]}, tmp_path), catalog)
 
-    assert signs(changes) == ["update share SALES", "update table SALES.retail.orders"]
+    assert summaries(changes) == ["update share SALES", "update table SALES.retail.orders"]
     assert [(difference.key, difference.before, difference.after) for difference in changes[1].differences] == [
         ("location", "s3://bucket/orders", "s3://bucket/moved"),
         ("historyShared", False, True),
@@ -85,7 +85,7 @@ def test_an_update_says_what_differs_and_keeps_the_ids(catalog, tmp_path):
     assert (after.id, after.share_id, after.location) == (before.id, before.share_id, "s3://bucket/moved")
 
 
-def test_what_the_file_leaves_out_goes_only_with_prune(catalog, tmp_path):
+def test_entries_that_are_not_in_the_file_are_removed_only_with_prune(catalog, tmp_path):
     both = {
         "shares": [share("sales", "orders", "returns"), share("ops", "machines")],
         "recipients": [{"name": "acme", "shares": ["sales", "ops"]}, {"name": "globex"}],
@@ -96,7 +96,7 @@ def test_what_the_file_leaves_out_goes_only_with_prune(catalog, tmp_path):
     assert plan(less, catalog) == []
     changes = apply_file(less, catalog, prune=True)
 
-    assert signs(changes) == [
+    assert summaries(changes) == [
         "remove table sales.retail.returns",
         "remove table ops.retail.machines",
         "remove schema ops.retail",
@@ -108,14 +108,14 @@ def test_what_the_file_leaves_out_goes_only_with_prune(catalog, tmp_path):
     assert [(found.name, found.grants) for found in catalog.recipients()] == [("acme", ())]
 
 
-def test_prune_leaves_recipients_alone_when_the_file_has_no_such_section(catalog, tmp_path):
+def test_prune_keeps_recipients_if_the_file_has_no_such_section(catalog, tmp_path):
     with_recipients = {"shares": [share("sales")], "recipients": [{"name": "acme", "shares": ["sales"]}]}
     apply_file(described(with_recipients, tmp_path), catalog)
 
     assert plan(described({"shares": [share("sales")]}, tmp_path), catalog, prune=True) == []
 
 
-def test_a_table_moves_with_its_id(catalog, tmp_path):
+def test_a_renamed_table_keeps_its_id(catalog, tmp_path):
     def with_table(name: str) -> SharesFile:
         return described({"shares": [share_with_table_id("sales", name, "kept")]}, tmp_path)
 
@@ -125,7 +125,7 @@ def test_a_table_moves_with_its_id(catalog, tmp_path):
     assert [(table.name, table.id) for table in catalog.tables("sales")] == [("purchases", "kept")]
 
 
-def test_another_id_for_something_that_exists_is_refused_before_anything_is_written(catalog, tmp_path):
+def test_another_id_for_an_existing_share_is_rejected_before_anything_is_written(catalog, tmp_path):
     apply_file(described({"shares": [share("sales", id="first")]}, tmp_path), catalog)
 
     with pytest.raises(CommandError, match="'sales' has the id first in the catalog, not second"):
@@ -134,7 +134,7 @@ def test_another_id_for_something_that_exists_is_refused_before_anything_is_writ
     assert [found.name for found in catalog.shares()] == ["sales"]
 
 
-def test_the_id_of_another_table_is_refused_before_anything_is_written(catalog, tmp_path):
+def test_the_id_of_another_table_is_rejected_before_anything_is_written(catalog, tmp_path):
     apply_file(described({"shares": [share_with_table_id("sales", "orders", "taken")]}, tmp_path), catalog)
 
     with pytest.raises(CommandError, match="is already the id of 'sales.retail.orders' in the catalog"):
@@ -143,7 +143,7 @@ def test_the_id_of_another_table_is_refused_before_anything_is_written(catalog, 
     assert [found.name for found in catalog.shares()] == ["sales"]
 
 
-def test_a_share_that_was_made_anew_is_granted_anew(catalog, tmp_path):
+def test_a_recreated_share_is_granted_again(catalog, tmp_path):
     document = {"shares": [share("sales")], "recipients": [{"name": "acme", "shares": ["sales"]}]}
     apply_file(described(document, tmp_path), catalog)
     catalog.remove_share("sales", cascade=True)
@@ -154,7 +154,7 @@ def test_a_share_that_was_made_anew_is_granted_anew(catalog, tmp_path):
     assert grant.share_id == catalog.share("sales").id
 
 
-def test_a_local_directory_is_shared_from_where_it_is_said_to_lie(catalog, tmp_path):
+def test_a_local_directory_is_shared_at_the_location_of_its_copy(catalog, tmp_path):
     (tmp_path / "trips" / "_delta_log").mkdir(parents=True)
     path = tmp_path / "local.yaml"
     entry = {"name": "sales", "schemas": [{"name": "c", "tables": [{"name": "trips", "location": "trips"}]}]}
@@ -184,7 +184,7 @@ tables = st.fixed_dictionaries(
 
 
 def named(names, content) -> st.SearchStrategy[list[dict[str, object]]]:
-    """Entries with some of the names, in any order and any case."""
+    """Entries with some of the names, in any order."""
 
     def entries(chosen: dict[str, dict[str, object]]) -> list[dict[str, object]]:
         return [{"name": name, **entry} for name, entry in chosen.items()]
@@ -210,7 +210,7 @@ def documents(draw) -> dict[str, object]:
 
 
 def state(admin: CatalogAdmin) -> dict[str, object]:
-    """All that the catalog holds, without the ids that it made."""
+    """The content of the catalog, without generated ids."""
     return {
         "shares": {
             found.name: (
@@ -287,9 +287,7 @@ def new_catalogs(sluice) -> Iterator[CatalogAdmin]:
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 @given(first=documents(), second=documents())
-def test_whatever_was_there_a_pruning_apply_ends_in_exactly_what_the_file_describes(
-    new_catalogs, tmp_path, first, second
-):
+def test_apply_with_prune_turns_any_catalog_into_exactly_what_the_file_describes(new_catalogs, tmp_path, first, second):
     admin = next(new_catalogs)
     for document in (first, second):
         desired = described(document, tmp_path)

@@ -1,4 +1,4 @@
-"""The commands as a person or a script runs them: what they print, what they change, and their exit codes."""
+"""The commands as a person or a script runs them: their output, their changes and their exit codes."""
 
 import io
 import json
@@ -37,7 +37,7 @@ def test_init_can_be_repeated(sluice):
     assert sluice("init").code == 0
 
 
-def test_init_makes_a_new_key_for_page_tokens_only_if_asked(sluice, catalog):
+def test_init_creates_a_new_key_for_page_tokens_only_with_rotate_keys(sluice, catalog):
     def newest_key() -> bytes:
         return items.to_signing_keys(catalog._store.get([items.SIGNING_KEYS])[items.SIGNING_KEYS])[0].secret
 
@@ -48,7 +48,7 @@ def test_init_makes_a_new_key_for_page_tokens_only_if_asked(sluice, catalog):
     assert newest_key() != first
 
 
-def test_everything_that_is_added_is_listed_and_shown(sluice, filled):
+def test_entries_are_listed_and_shown(sluice, filled):
     assert [share["name"] for share in sluice("share", "list", "--json").json] == ["sales"]
     assert sluice("share", "show", "sales", "--json").json["tables"] == ["retail.orders"]
     assert sluice("schema", "list", "sales", "--json").json == [{"name": "retail", "share": "sales"}]
@@ -78,14 +78,14 @@ def test_everything_that_is_added_is_listed_and_shown(sluice, filled):
         ("recipient", "show", "acme"),
     ],
 )
-def test_for_a_person_it_prints_text_on_stdout_only(sluice, filled, command):
+def test_without_json_a_command_prints_text_to_stdout_only(sluice, filled, command):
     result = sluice(*command)
 
     assert (result.code, result.err) == (0, "")
     assert {"sales", "retail", "orders", "acme"} & set(result.out.split())
 
 
-def test_what_a_person_wrote_is_never_taken_for_markup(sluice, catalog):
+def test_comments_are_never_interpreted_as_markup(sluice, catalog):
     sluice("share", "add", "sales", "--comment", "[red]not red[/red] :smile:")
 
     assert "[red]not red[/red] :smile:" in sluice("share", "list").out
@@ -100,7 +100,7 @@ def test_what_a_person_wrote_is_never_taken_for_markup(sluice, catalog):
         ("recipient", "add", "acme"),
     ],
 )
-def test_adding_what_is_there_already_changes_nothing_and_says_so(sluice, filled, command):
+def test_adding_an_identical_entry_reports_that_it_is_unchanged(sluice, filled, command):
     result = sluice(*command, "--json")
 
     assert (result.code, result.json["outcome"]) == (0, "unchanged")
@@ -114,7 +114,7 @@ def test_adding_what_is_there_already_changes_nothing_and_says_so(sluice, filled
         (("recipient", "add", "acme", "--comment", "new"), "comment"),
     ],
 )
-def test_adding_something_else_under_a_name_that_is_taken_needs_replace(sluice, filled, command, key):
+def test_changing_an_existing_entry_with_add_requires_replace(sluice, filled, command, key):
     refused = sluice(*command)
     replaced = sluice(*command, "--replace", "--json")
 
@@ -147,36 +147,43 @@ def test_adding_something_else_under_a_name_that_is_taken_needs_replace(sluice, 
         ("token", "rotate", "acme", "x"),
     ],
 )
-def test_what_does_not_exist_is_an_error_in_one_sentence(sluice, filled, command):
-    for_a_person = sluice(*command)
-    for_a_script = sluice(*command, "--json")
+def test_a_missing_entry_is_an_error_in_one_line(sluice, filled, command):
+    text = sluice(*command)
+    document = sluice(*command, "--json")
 
-    assert (for_a_person.code, for_a_script.code) == (1, 1)
-    assert for_a_person.out == ""
-    assert for_a_person.err.startswith("Error: ")
-    assert for_a_person.err.count("\n") == 1
-    assert set(for_a_script.json) == {"error"}
+    assert (text.code, document.code) == (1, 1)
+    assert text.out == ""
+    assert text.err.startswith("Error: ")
+    assert text.err.count("\n") == 1
+    assert set(document.json) == {"error"}
 
 
 @pytest.mark.parametrize(
     ("command", "sentence"),
     [
+        (("table", "show", "sales.retail.x"), "Table 'sales.retail.x' does not exist. Check the name"),
         (("table", "show", "orders"), "'orders' is not a table name. Expected share.schema.table."),
         (("schema", "add", "retail"), "'retail' is not a schema name. Expected share.schema."),
         (("share", "add", "a b"), "must not contain ' '"),
         (("share", "add", "x", "--property", "novalue"), "'novalue' is not a property. Expected KEY=VALUE."),
-        (("table", "add", "sales.retail.x", "--location", "/data/x", "--skip-checks"), "not an S3 location: '/data/x'"),
+        (
+            ("table", "add", "sales.retail.x", "--location", "/data/x", "--skip-checks"),
+            "'/data/x' is not an S3 location. Expected s3://bucket/path.",
+        ),
         (
             ("token", "issue", "acme", "--expires", "soon"),
             "'soon' is not a duration. Expected a value such as 90d, 12h or 30m.",
         ),
-        (("token", "issue", "acme", "--expires", "0d"), "a token lives for 1 to"),
-        (("token", "issue", "acme", "--endpoint", "sharing.example"), "'sharing.example' is not an endpoint"),
-        (("token", "revoke", "acme"), "Name one token or use --all."),
-        (("token", "revoke", "acme", "x", "--all"), "Name one token or use --all."),
+        (("token", "issue", "acme", "--expires", "0d"), "A token lives for 1 to"),
+        (
+            ("token", "issue", "acme", "--endpoint", "sharing.example"),
+            "'sharing.example' is not an endpoint URL. Expected https://",
+        ),
+        (("token", "revoke", "acme"), "Name one token, from `sluice token list`, or use --all."),
+        (("token", "revoke", "acme", "x", "--all"), "Name one token, from `sluice token list`, or use --all."),
     ],
 )
-def test_bad_input_is_an_error_in_one_sentence(sluice, filled, command, sentence):
+def test_invalid_input_is_reported_with_the_expected_form(sluice, filled, command, sentence):
     result = sluice(*command)
 
     assert result.code == 1
@@ -192,12 +199,12 @@ def test_bad_input_is_an_error_in_one_sentence(sluice, filled, command, sentence
         ("recipient", "remove", "acme"),
     ],
 )
-def test_what_removes_asks_first_and_needs_yes_where_nobody_can_be_asked(sluice, filled, monkeypatch, command):
-    unasked = sluice(*command)
+def test_removals_ask_first_and_require_yes_without_a_terminal(sluice, filled, monkeypatch, command):
+    without_terminal = sluice(*command)
     monkeypatch.setattr("sys.stdin", Terminal("n\n"))
-    refused = sluice(*command)
-    assert (unasked.code, refused.code) == (1, 1)
-    assert "Run the command again with --yes" in unasked.err
+    declined = sluice(*command)
+    assert (without_terminal.code, declined.code) == (1, 1)
+    assert "Run the command again with --yes" in without_terminal.err
     assert filled.table("sales", "retail", "orders")
     assert filled.recipient("acme")
 
@@ -206,7 +213,7 @@ def test_what_removes_asks_first_and_needs_yes_where_nobody_can_be_asked(sluice,
     assert sluice(*command, "--yes").code == 1
 
 
-def test_a_share_or_schema_that_is_not_empty_goes_only_with_cascade(sluice, filled):
+def test_removing_a_share_or_schema_that_is_not_empty_requires_cascade(sluice, filled):
     assert "--cascade" in sluice("share", "remove", "sales", "--yes").err
     assert "--cascade" in sluice("schema", "remove", "sales.retail", "--yes").err
 
@@ -228,7 +235,7 @@ def test_grants_are_all_or_none_and_idempotent(sluice, filled):
     assert sluice("recipient", "show", "acme", "--json").json["shares"] == []
 
 
-def test_an_issued_token_is_a_profile_that_opens_the_recipients_shares(sluice, filled):
+def test_an_issued_token_is_printed_as_a_profile_and_authenticates_the_recipient(sluice, filled):
     result = sluice("token", "issue", "acme", "--expires", "12h")
 
     profile = json.loads(result.out)
@@ -239,7 +246,7 @@ def test_an_issued_token_is_a_profile_that_opens_the_recipients_shares(sluice, f
     assert authenticated(profile["bearerToken"]) == "acme"
 
 
-def test_a_profile_file_is_private_and_never_written_over_another(sluice, filled, tmp_path):
+def test_a_profile_file_is_private_and_never_overwrites_another(sluice, filled, tmp_path):
     out = tmp_path / "acme.share"
 
     first = sluice("token", "issue", "acme", "--out", str(out))
@@ -268,7 +275,7 @@ def test_a_profile_needs_the_servers_url(sluice, filled, monkeypatch):
     assert sluice("token", "list", "acme", "--json").json == []
 
 
-def test_rotation_hands_out_a_new_token_and_ends_the_old_one_after_the_grace_period(sluice, filled):
+def test_rotation_issues_a_new_token_and_the_old_one_ends_after_the_grace_period(sluice, filled):
     old = sluice("token", "issue", "acme", "--json").json
     new = sluice("token", "rotate", "acme", "--grace", "0m", "--json").json
 
@@ -276,7 +283,7 @@ def test_rotation_hands_out_a_new_token_and_ends_the_old_one_after_the_grace_per
     assert authenticated(old["profile"]["bearerToken"]) is None
 
 
-def test_a_revoked_token_stops_working_and_the_others_stay(sluice, filled):
+def test_a_revoked_token_stops_working_and_other_tokens_do_not(sluice, filled):
     first, second = (sluice("token", "issue", "acme", "--json").json for _ in range(2))
 
     result = sluice("token", "revoke", "acme", first["token"]["id"], "--yes", "--json")
@@ -299,7 +306,7 @@ def test_no_command_shows_a_secret_again(sluice, filled):
     assert issued["token"]["id"] in shown[0].out
 
 
-def test_apply_shows_the_difference_applies_it_and_has_then_nothing_to_do(sluice, catalog, tmp_path):
+def test_apply_shows_and_makes_the_changes_and_then_has_nothing_to_do(sluice, catalog, tmp_path):
     path = tmp_path / "shares.yaml"
     path.write_text("version: 1\nport: 80\nshares:\n- name: sales\n  comment: all of it\n")
 
@@ -338,7 +345,7 @@ def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path
     assert filled.tables("sales") == []
 
 
-def test_a_faulty_file_is_refused_as_a_whole(sluice, catalog, tmp_path):
+def test_an_invalid_file_is_rejected_as_a_whole(sluice, catalog, tmp_path):
     path = tmp_path / "shares.yaml"
     path.write_text("version: 1\nshares:\n- name: good\n- name: bad\n  schemas: [{name: x, tables: [{name: t}]}]\n")
 
@@ -349,7 +356,7 @@ def test_a_faulty_file_is_refused_as_a_whole(sluice, catalog, tmp_path):
     assert catalog.shares() == []
 
 
-def test_wrong_usage_is_exit_code_2_and_help_is_0(sluice):
+def test_wrong_usage_has_exit_code_2_and_help_has_0(sluice):
     assert sluice("share", "explode").code == 2
     assert sluice("table", "add", "a.b.c").code == 2
     assert sluice("--help").code == 0
@@ -375,7 +382,7 @@ def test_every_command_has_help_and_json(sluice, command):
     assert "--json" in result.out
 
 
-def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
+def test_an_interrupt_ends_a_command_quietly(monkeypatch, capsys):
     def interrupted(_account: object) -> None:
         raise KeyboardInterrupt
 
@@ -386,7 +393,7 @@ def test_an_interrupt_ends_it_quietly(monkeypatch, capsys):
 
 
 def authenticated(token: str) -> str | None:
-    """Who the server takes the token's bearer for, asked as the functions ask."""
+    """Returns the recipient of a token, as the functions read it, or None if it is not valid."""
     reader = Catalog(Account().client("dynamodb"), "sluice-catalog", cache_seconds=0)
     try:
         return reader.authenticate(token).name

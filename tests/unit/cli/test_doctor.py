@@ -1,4 +1,4 @@
-"""How checks run: in order, each passed, warned, failed or not run."""
+"""How checks run and what the checks of the account find."""
 
 import time
 
@@ -11,14 +11,14 @@ from cli.doctor.checks import CheckFailedError, CheckWarnedError, Finding, Nothi
 
 
 def fails() -> str:
-    raise CheckFailedError("it is broken", "Mend it.")
+    raise CheckFailedError("it is broken", "Repair it.")
 
 
-def doubts() -> str:
-    raise CheckWarnedError("it is odd", "Look at it.")
+def warns() -> str:
+    raise CheckWarnedError("it is odd", "Inspect it.")
 
 
-def has_nothing() -> str:
+def does_not_apply() -> str:
     raise NothingToCheckError("there is nothing")
 
 
@@ -26,21 +26,21 @@ def has_no_credentials() -> str:
     raise NoCredentialsError
 
 
-def test_after_a_failure_the_rest_is_not_run():
+def test_checks_after_a_failure_do_not_run():
     ran = []
 
     findings = list(run_checks("it", [("first", lambda: "fine"), ("second", fails), ("third", lambda: ran.append(1))]))
 
     assert findings == [
         Finding("it", "first", Status.PASSED, "fine"),
-        Finding("it", "second", Status.FAILED, "it is broken", "Mend it."),
+        Finding("it", "second", Status.FAILED, "it is broken", "Repair it."),
         Finding("it", "third", Status.NOT_RUN, "because 'second' failed"),
     ]
     assert ran == []
 
 
-def test_a_check_that_finds_nothing_to_look_at_is_not_run_and_stops_nothing():
-    findings = list(run_checks("it", [("first", has_nothing), ("second", lambda: "fine")]))
+def test_a_check_that_does_not_apply_is_not_run_and_does_not_stop_later_ones():
+    findings = list(run_checks("it", [("first", does_not_apply), ("second", lambda: "fine")]))
 
     assert [(finding.status, finding.detail) for finding in findings] == [
         (Status.NOT_RUN, "there is nothing"),
@@ -48,16 +48,16 @@ def test_a_check_that_finds_nothing_to_look_at_is_not_run_and_stops_nothing():
     ]
 
 
-def test_a_warning_has_a_remedy_and_stops_nothing():
-    findings = list(run_checks("it", [("first", doubts), ("second", lambda: "fine")]))
+def test_a_warning_has_a_remedy_and_does_not_stop_later_checks():
+    findings = list(run_checks("it", [("first", warns), ("second", lambda: "fine")]))
 
     assert findings == [
-        Finding("it", "first", Status.WARNED, "it is odd", "Look at it."),
+        Finding("it", "first", Status.WARNED, "it is odd", "Inspect it."),
         Finding("it", "second", Status.PASSED, "fine"),
     ]
 
 
-def test_a_failure_of_aws_is_a_finding_with_a_remedy():
+def test_an_aws_error_is_a_finding_with_a_remedy():
     (finding,) = run_checks("it", [("only", has_no_credentials)])
 
     assert (finding.status, finding.detail[:29]) == (Status.FAILED, "No AWS credentials found: set")
@@ -78,7 +78,7 @@ def test_a_clock_that_is_more_than_a_minute_off_fails(sluice, catalog, skew, pas
     assert findings["credentials"].status is (Status.PASSED if passes else Status.NOT_RUN)
 
 
-def test_a_sound_account_passes_and_exits_0(sluice, catalog):
+def test_a_healthy_account_passes_with_exit_code_0(sluice, catalog):
     result = sluice("doctor", "--json")
 
     assert result.code == 0
@@ -91,7 +91,7 @@ def test_a_sound_account_passes_and_exits_0(sluice, catalog):
     assert {tuple(finding) for finding in result.json} == {("subject", "check", "status", "detail", "remedy")}
 
 
-def test_a_missing_catalog_fails_with_what_to_do(sluice):
+def test_a_missing_catalog_fails_and_the_remedy_is_init(sluice):
     result = sluice("doctor")
 
     assert result.code == 1
@@ -99,7 +99,7 @@ def test_a_missing_catalog_fails_with_what_to_do(sluice):
     assert "sluice init" in result.out
 
 
-def test_a_bucket_in_another_region_than_the_urls_are_signed_for_is_found(sluice, catalog):
+def test_a_bucket_in_another_region_than_its_signed_urls_is_found(sluice, catalog):
     s3 = Account(region_option="ap-south-1").client("s3")
     s3.create_bucket(Bucket="far-away", CreateBucketConfiguration={"LocationConstraint": "ap-south-1"})
     catalog.put_share("sales")
@@ -111,5 +111,5 @@ def test_a_bucket_in_another_region_than_the_urls_are_signed_for_is_found(sluice
 
     wrong = findings["sales.retail.wrong", "bucket"]
     assert wrong["detail"] == "the bucket far-away is in ap-south-1, but URLs would be signed for eu-central-1"
-    assert "Give the table the region ap-south-1" in wrong["remedy"]
+    assert "Set the region of the table to ap-south-1" in wrong["remedy"]
     assert findings["sales.retail.right", "bucket"]["status"] == "passed"

@@ -1,4 +1,4 @@
-"""Where the doctor looks for the files of a snapshot."""
+"""How `sluice doctor` finds one file per location, and files outside the locations."""
 
 import pytest
 
@@ -25,7 +25,7 @@ def vector(storage_type: str, path: str) -> DeletionVector:
     return DeletionVector(storage_type, path, 1, 4, 1)
 
 
-def test_one_file_of_each_place_is_found_and_a_path_is_decoded_once():
+def test_one_file_of_each_location_is_found_and_a_path_is_decoded_once():
     files = snapshot(add("a%2520b.parquet"), add("second.parquet"), add("s3a://other/archive/old%20one.parquet"))
     assert live_files(files, [TABLE, ARCHIVE, S3Location("bucket", "unused")]) == {
         TABLE: S3Location("bucket", "table/a%20b.parquet"),
@@ -33,7 +33,7 @@ def test_one_file_of_each_place_is_found_and_a_path_is_decoded_once():
     }
 
 
-def test_a_deletion_vector_must_lie_in_the_tables_places_too():
+def test_a_deletion_vector_must_be_in_a_location_of_the_table_too():
     inside = [
         add("one", vector("i", "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L")),
         add("two", vector("u", "ab^-aqEH.-t@S}K{vb[*k^")),
@@ -44,7 +44,7 @@ def test_a_deletion_vector_must_lie_in_the_tables_places_too():
         live_files(snapshot(*inside), [TABLE])
 
 
-def test_of_many_files_outside_a_few_are_shown():
+def test_only_a_few_of_many_files_outside_are_named():
     outside = [add(f"s3://elsewhere/{number}") for number in range(5000)]
     with pytest.raises(CheckFailedError) as failure:
         live_files(snapshot(*outside), [TABLE, ARCHIVE])

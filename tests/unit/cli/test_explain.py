@@ -36,7 +36,7 @@ def equal(name: str, value: str) -> str:
 
 @pytest.fixture
 def explain(sluice, catalog, monkeypatch):
-    """The command on a table of five files, of which version 0 has the first two."""
+    """Runs the command on a table with five files. Version 0 has the first two."""
     monkeypatch.setenv("SLUICE_STORAGE_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
     s3 = Account().client("s3")
     s3.create_bucket(Bucket="warehouse", CreateBucketConfiguration={"LocationConstraint": "eu-central-1"})
@@ -52,7 +52,7 @@ def explain(sluice, catalog, monkeypatch):
     return call
 
 
-def test_a_person_sees_where_the_files_went_and_what_the_predicate_was_good_for(explain):
+def test_the_text_shows_the_fate_of_the_files_and_the_use_of_each_part_of_the_predicate(explain):
     result = explain("--where", "p = 'a' AND id < 15", "--where", "upper(p) = 'A'", "--limit", "5")
 
     assert (result.code, result.err) == (0, "")
@@ -78,7 +78,7 @@ def test_a_person_sees_where_the_files_went_and_what_the_predicate_was_good_for(
     ]
 
 
-def test_a_script_gets_the_same_in_exact_numbers(explain):
+def test_the_document_has_the_same_in_exact_numbers(explain):
     result = explain("--where", "id < 15", "--json", equal("p", "a"), "--limit", "10", "--output", "json")
 
     def numbers(files: int) -> dict[str, int]:
@@ -108,7 +108,7 @@ def test_a_script_gets_the_same_in_exact_numbers(explain):
 
 
 @pytest.mark.parametrize("hint", [("--where", "not ("), ("--json", "{"), ("--where", "\0"), ("--where", "gone = 1")])
-def test_a_hint_that_is_of_no_use_is_explained_and_no_error(explain, hint):
+def test_a_hint_that_cannot_be_used_is_explained_and_is_not_an_error(explain, hint):
     result = explain(*hint)
 
     assert (result.code, result.err) == (0, "")
@@ -123,13 +123,13 @@ def test_without_a_predicate_only_the_limit_is_shown(explain):
     assert "A query lists 2 of 5 files, and saves 3.0 MB of 5.0 MB (60 %)." in result.out
 
 
-def test_rows_are_a_least_number_where_files_do_not_count_them(explain):
+def test_rows_are_a_lower_bound_if_a_file_has_no_row_count(explain):
     key = f"orders/{builder.name(2)}"
-    Account().client("s3").put_object(Bucket="warehouse", Key=key, Body=builder.commit(builder.add("silent", size=0)))
+    Account().client("s3").put_object(Bucket="warehouse", Key=key, Body=builder.commit(builder.add("x", size=0)))
     assert "≥ 50" in explain().out
 
 
-def test_a_table_can_be_explained_as_it_was(explain):
+def test_an_older_version_can_be_explained(explain):
     assert explain("--version", "0", "--output", "json").json["total"]["files"] == 2
     assert "after the latest available version 1" in explain("--at", "2999-01-01").err
 
@@ -141,25 +141,25 @@ def test_history_that_is_not_shared_is_not_explained(explain, catalog):
     assert "history sharing is not enabled" in result.err
 
 
-def test_only_one_version_can_be_asked_for(explain):
+def test_version_and_timestamp_cannot_be_combined(explain):
     result = explain("--version", "0", "--at", "2025-01-01")
     assert (result.code, result.out) == (2, "")
     assert explain("--limit", "-1").code == 2
 
 
 @pytest.mark.parametrize("before", [(), ("--catalog", "sluice-catalog"), ("--region=eu-central-1",)])
-def test_json_as_a_hint_does_not_make_an_error_a_document(sluice, catalog, before):
+def test_a_json_hint_does_not_turn_errors_into_documents(sluice, catalog, before):
     command = (*before, "explain", "no.such.table", "--json", "{}")
 
-    for_a_person, for_a_script = sluice(*command), sluice(*command, "--output=json")
+    text, document = sluice(*command), sluice(*command, "--output=json")
 
-    assert (for_a_person.code, for_a_person.out) == (1, "")
-    assert "does not exist" in for_a_person.err
-    assert (for_a_script.code, for_a_script.err) == (1, "")
-    assert set(for_a_script.json) == {"error"}
+    assert (text.code, text.out) == (1, "")
+    assert "does not exist" in text.err
+    assert (document.code, document.err) == (1, "")
+    assert set(document.json) == {"error"}
 
 
-def test_json_means_a_document_to_every_other_command_whatever_it_is_about(sluice, catalog):
+def test_json_means_a_document_for_other_commands_even_with_an_argument_explain(sluice, catalog):
     assert set(sluice("share", "show", "explain", "--json").json) == {"error"}
 
 
@@ -171,14 +171,14 @@ def test_json_means_a_document_to_every_other_command_whatever_it_is_about(sluic
         ({"access_modes": ("dir",), "history_shared": True}, "shared by directory access only"),
     ],
 )
-def test_a_table_that_cannot_be_read_is_told_in_one_sentence(explain, catalog, change, sentence):
+def test_a_table_that_cannot_be_read_is_reported(explain, catalog, change, sentence):
     catalog.put_table("sales", "retail", "orders", **{"location": "s3://warehouse/orders", **change})
     result = explain("--where", "id = 1")
     assert (result.code, result.out) == (1, "")
     assert sentence in result.err
 
 
-def test_without_a_storage_role_it_says_where_to_set_one(explain, monkeypatch):
+def test_without_a_storage_role_the_message_says_where_to_set_one(explain, monkeypatch):
     monkeypatch.delenv("SLUICE_STORAGE_ROLE_ARN")
     result = explain()
     assert result.code == 1
@@ -187,8 +187,8 @@ def test_without_a_storage_role_it_says_where_to_set_one(explain, monkeypatch):
 
 @pytest.fixture
 def indexed(explain, sluice, monkeypatch):
-    """The table's index, in chunks of a few files each."""
-    _storage.cache_clear()  # of an earlier test's account
+    """Runs the command on the table with an index in chunks of a few files each."""
+    _storage.cache_clear()  # may hold the account of an earlier test
     monkeypatch.setattr(packing, "CONTENT_BYTES", 4000)
     monkeypatch.setenv("SLUICE_INDEX_TABLE", "the-index")
     Account().client("dynamodb").create_table(
@@ -214,46 +214,46 @@ def put(version: int, *actions: builder.Action) -> None:
 
 
 def test_with_an_index_only_the_chunks_that_may_match_are_read(indexed, monkeypatch):
-    told = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    document = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
     monkeypatch.delenv("SLUICE_INDEX_TABLE")
     without = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
 
-    index = told["index"]
+    index = document["index"]
     assert (index["version"], index["files"]) == (2, 105)
     assert 0 < index["chunksRead"] < index["chunks"]
-    assert told["leftOutUnread"]["files"] == 105 - index["filesRead"] > 0
+    assert document["leftOutUnread"]["files"] == 105 - index["filesRead"] > 0
     assert set(index["milliseconds"]) == {"root", "log", "zones", "chunks", "files"}
     assert all(milliseconds >= 0 for milliseconds in index["milliseconds"].values())
     for group in ("kept", "everyRowMatches", "someRowMayMatch", "listed", "saved"):
-        assert told[group] == without[group]
-    assert {name: told["total"][name] for name in ("files", "bytes")} == {"files": 105, "bytes": 105_000_000}
+        assert document[group] == without[group]
+    assert {name: document["total"][name] for name in ("files", "bytes")} == {"files": 105, "bytes": 105_000_000}
     assert without["index"] is None
 
 
-def test_a_cold_query_of_a_few_files_takes_three_requests_and_one_more_for_newer_commits(indexed):
+def test_a_cold_query_of_a_few_files_takes_three_requests_and_a_fourth_with_newer_commits(indexed):
     assert indexed("--where", "id = 1055", "--output", "json").json["index"]["requests"] == 3
     put(3, builder.remove(incompressible(100)["add"]["path"]), file(7, "c", 0))
-    told = indexed("--where", "id = 1055", "--output", "json").json
-    assert told["index"]["requests"] == 4
-    assert (told["version"], told["index"]["version"], told["total"]["files"]) == (3, 2, 105)
+    document = indexed("--where", "id = 1055", "--output", "json").json
+    assert document["index"]["requests"] == 4
+    assert (document["version"], document["index"]["version"], document["total"]["files"]) == (3, 2, 105)
 
 
 def test_without_a_predicate_all_chunks_are_read(indexed):
-    told = indexed("--output", "json").json
-    assert told["index"]["chunksRead"] == told["index"]["chunks"]
-    assert told["leftOutUnread"]["files"] == 0
-    assert told["total"]["rows"] == 1050
+    document = indexed("--output", "json").json
+    assert document["index"]["chunksRead"] == document["index"]["chunks"]
+    assert document["leftOutUnread"]["files"] == 0
+    assert document["total"]["rows"] == 1050
 
 
-def test_a_limit_ends_reading_but_not_counting(indexed, monkeypatch):
+def test_a_limit_stops_reading_but_not_counting(indexed, monkeypatch):
     monkeypatch.setattr(store, "FIRST_BYTES", 1)
     monkeypatch.setattr(store, "BYTES_PER_GET", 1)
-    told = indexed("--where", "p = 'c'", "--limit", "10", "--output", "json").json
-    assert told["index"]["chunksRead"] <= 2 < told["index"]["chunks"]
-    assert (told["kept"]["files"], told["listed"]["files"]) == (100, 1)
+    document = indexed("--where", "p = 'c'", "--limit", "10", "--output", "json").json
+    assert document["index"]["chunksRead"] <= 2 < document["index"]["chunks"]
+    assert (document["kept"]["files"], document["listed"]["files"]) == (100, 1)
 
 
-def test_a_person_sees_the_chunks_and_the_time_of_each_step(indexed):
+def test_the_text_shows_the_chunks_and_the_time_of_each_step(indexed):
     lines = [line.rstrip() for line in indexed("--where", "p = 'c' AND id < 1015").out.splitlines()]
 
     (unread,) = (line for line in lines if line.startswith("left out unread"))
@@ -265,28 +265,28 @@ def test_a_person_sees_the_chunks_and_the_time_of_each_step(indexed):
 
 
 def test_an_older_version_is_explained_from_the_log(indexed):
-    told = indexed("--version", "1", "--output", "json").json
-    assert (told["index"], told["unusedIndexVersion"], told["total"]["files"]) == (None, None, 5)
+    document = indexed("--version", "1", "--output", "json").json
+    assert (document["index"], document["unusedIndexVersion"], document["total"]["files"]) == (None, None, 5)
 
 
-def test_an_index_that_the_server_would_not_take_is_told_and_not_used(indexed):
-    put(2, file(1, "c", 0))  # another log
+def test_an_index_that_the_server_would_not_use_is_reported_and_not_used(indexed):
+    put(2, file(1, "c", 0))  # the log no longer matches the index
 
-    told, shown = indexed("--where", "id = 1055", "--output", "json").json, indexed("--where", "id = 1055")
+    document, text = indexed("--where", "id = 1055", "--output", "json").json, indexed("--where", "id = 1055")
 
-    assert (told["index"], told["unusedIndexVersion"], told["total"]["files"]) == (None, 2, 5)
-    assert f"`sluice index {TABLE}` builds another" in shown.out
+    assert (document["index"], document["unusedIndexVersion"], document["total"]["files"]) == (None, 2, 5)
+    assert f"The index (version 2) was not used. Run `sluice index {TABLE}` to update it." in text.out
 
 
-def test_an_index_that_fails_on_the_way_is_told_and_the_files_are_the_same(indexed, caplog):
+def test_an_index_that_fails_during_the_query_is_reported_and_the_files_are_the_same(indexed, caplog):
     dynamodb = Account().client("dynamodb")
     items = dynamodb.scan(TableName="the-index")["Items"]
     for item in items:
         if "#C" in item["pk"]["S"]:
             dynamodb.delete_item(TableName="the-index", Key={name: item[name] for name in ("pk", "sk")})
 
-    told = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    document = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
 
-    assert (told["index"], told["unusedIndexVersion"]) == (None, 2)
-    assert (told["kept"]["files"], told["total"]["files"]) == (2, 105)
+    assert (document["index"], document["unusedIndexVersion"]) == (None, 2)
+    assert (document["kept"]["files"], document["total"]["files"]) == (2, 105)
     assert "The index of a table cannot be used" in caplog.text

@@ -1,4 +1,4 @@
-"""What becomes of a snapshot's files, told apart by the code that answers queries."""
+"""How `sluice explain` counts the files of a snapshot by their fate in a query."""
 
 import json
 from typing import Any
@@ -17,7 +17,7 @@ from core.sharing.selection import Selection
 from tests.examples import examples
 
 TYPES = {"p": "integer", "c": "long", "flag": "boolean"}
-FIELDS = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in TYPES.items()]
+FIELDS = [{"name": name, "type": data_type, "nullable": True, "metadata": {}} for name, data_type in TYPES.items()]
 METADATA = Metadata("m", json.dumps({"type": "struct", "fields": FIELDS}), ("p",))
 
 
@@ -43,12 +43,12 @@ def funnel(of: Snapshot, *where: str, limit: int | None = None) -> Funnel:
 
 
 def fate(where: str, file: Add) -> Fate:
-    found = funnel(snapshot([file]), where)
-    (only,) = [fate for fate, count in found.fates.items() if count.files]
+    counts = funnel(snapshot([file]), where).fates
+    (only,) = [fate for fate, count in counts.items() if count.files]
     return only
 
 
-def test_each_file_is_counted_where_it_leaves_the_query():
+def test_each_file_is_counted_under_its_fate():
     files = snapshot(
         [add(2, ranged(0, 9), size=1), add(1, ranged(5, 9), size=20), add(1, ranged(0, 4), size=300)],
         [add(1, ranged(0, 9), size=4000), add(1, size=50_000)],
@@ -77,14 +77,17 @@ def test_each_file_is_counted_where_it_leaves_the_query():
             "c < 5",
             {"numRecords": 10, "minValues": {"flag": True}, "maxValues": {"flag": True}, "nullCount": {"flag": 0}},
         ),
-        ("flag", {"numRecords": 10, "nullCount": {"flag": 0}}),  # as Spark writes them: it keeps no range of booleans
+        (
+            "flag",
+            {"numRecords": 10, "nullCount": {"flag": 0}},
+        ),  # as Spark writes them: no ranges of booleans
         ("p = 1 AND c < 5", None),
         ("c IS NULL", {"numRecords": 10, "minValues": {"c": 1}, "maxValues": {"c": 2}}),
         ("f(c) = 1", ranged(0, 9)),
         ("gone = 1", ranged(0, 9)),
     ],
 )
-def test_a_file_is_unknown_if_nothing_answers_what_the_predicate_asks(where, stats):
+def test_a_file_is_unknown_if_it_lacks_statistics_that_the_predicate_needs(where, stats):
     assert fate(where, add(1, stats)) is Fate.UNKNOWN
 
 
@@ -99,23 +102,23 @@ def test_a_file_is_unknown_if_nothing_answers_what_the_predicate_asks(where, sta
         ("p = 2 AND c < 5", None, Fate.LEFT_OUT_BY_PARTITION),
     ],
 )
-def test_statistics_that_are_not_needed_may_be_missing(where, stats, expected):
+def test_a_file_is_not_unknown_if_only_unneeded_statistics_are_missing(where, stats, expected):
     assert fate(where, add(1, stats)) is expected
 
 
-def test_every_part_of_the_predicate_is_told_with_its_use():
+def test_every_part_of_the_predicate_is_reported_with_its_use():
     found = funnel(snapshot(), "p = 1", "c < 5 AND f(c) = 1", "(")
     used = {note.text: note.used_by for note in found.parts}
     assert used == {"p = 1": "partition values", "c < 5": "statistics", "F(c) = 1": None, "(": None}
     assert all(note.ignored_because for note in found.parts if note.used_by is None)
 
 
-def test_rows_are_counted_without_the_deleted_ones():
+def test_deleted_rows_are_not_counted():
     files = snapshot([add(1, ranged(0, 9, rows=10), deleted=3), add(1, {"numRecords": "10"})])
     assert funnel(files).total == Count(2, 200, 7, files_without_row_count=1)
 
 
-def test_a_limit_lists_what_a_query_lists():
+def test_a_limit_lists_the_same_files_as_a_query():
     files = snapshot([add(1, ranged(0, 9)), add(1, ranged(0, 4)), add(1, ranged(0, 4)), add(2, ranged(0, 4))])
     assert funnel(files, limit=11).listed.files == 2
     assert funnel(files, "p = 1 AND c < 5", limit=5).listed.files == 2
@@ -123,7 +126,7 @@ def test_a_limit_lists_what_a_query_lists():
     assert funnel(files, limit=0).listed == Count()
 
 
-def test_progress_is_told_after_each_batch():
+def test_progress_is_reported_after_each_batch():
     seen: list[int] = []
     selection = Selection.of(QueryRequest(predicate_hints=("c < 5",)), METADATA)
     follow(snapshot([add(), add()], [], [add()]), selection, seen.append)
@@ -159,7 +162,7 @@ PREDICATES = st.recursive(
 
 @settings(deadline=None, max_examples=examples(150))
 @given(FILES, PREDICATES, st.one_of(st.none(), st.integers(0, 12)))
-def test_whatever_is_asked_it_lists_the_files_of_the_query_and_loses_none(batches, where, limit):
+def test_any_query_lists_the_same_files_and_every_file_is_counted(batches, where, limit):
     of = snapshot(*batches)
     selection = Selection.of(QueryRequest(predicate_hints=(where,), limit_hint=limit), METADATA)
     unlimited = Selection(selection.predicate)

@@ -1,4 +1,4 @@
-"""`sluice index` and `sluice index status` as a provider or a script runs them."""
+"""`sluice index build` and `sluice index status` as a provider or a script runs them."""
 
 import json
 import re
@@ -7,8 +7,7 @@ import pytest
 
 from cli.common.account import Account
 from cli.index.status import duration
-from core.index.layout.head import attributes
-from core.index.layout.items import head_key, table_of
+from core.index.layout.items import attributes, head_key, table_of
 from pipeline import local_build
 from pipeline.connection import dynamodb
 from pipeline.indexing import Indexer
@@ -28,8 +27,8 @@ def file(number: int) -> builder.Action:
 
 @pytest.fixture
 def commit(catalog, monkeypatch):
-    """Adds a version to the table, which is shared twice, beside one that cannot be read."""
-    _storage.cache_clear()  # of an earlier test's account
+    """Adds a version to a table that is shared under two names. A third table cannot be read."""
+    _storage.cache_clear()  # may hold the account of an earlier test
     monkeypatch.setenv("SLUICE_STORAGE_ROLE_ARN", "arn:aws:iam::123456789012:role/reader")
     monkeypatch.setenv("SLUICE_INDEX_TABLE", INDEX)
     s3 = Account().client("s3")
@@ -65,13 +64,13 @@ def index(sluice, commit):
 
 
 def builds() -> list[str]:
-    """The live build of the table's index, if it has one."""
+    """Returns the live build of the table's index, if it has one."""
     key = attributes(head_key(table_of(LOCATION)))
     found = Account().client("dynamodb").get_item(TableName=INDEX, Key=key)
     return [found["Item"]["build"]["S"]] if "Item" in found else []
 
 
-def test_a_person_sees_what_was_built_and_what_it_costs(index):
+def test_the_text_shows_the_size_and_the_costs_of_an_index(index):
     result = index(ORDERS)
 
     assert (result.code, result.err) == (0, "")
@@ -82,51 +81,51 @@ def test_a_person_sees_what_was_built_and_what_it_costs(index):
     assert re.fullmatch(r"  a query of all files: about \$0\.\d+, of a few: about \$0\.\d+", more[2])
 
 
-def test_a_script_gets_one_document(index):
-    (told,) = index("build", ORDERS, "--json").json
+def test_json_prints_one_document(index):
+    (document,) = index("build", ORDERS, "--json").json
 
-    assert (told["table"], told["outcome"], told["version"]) == (ORDERS, "built", 0)
-    assert (told["files"], told["chunks"]) == (30, 1)
-    assert told["writeUnits"] > 0
-    assert told["bytes"] > 0
-    assert told["seconds"] >= 0
-    assert 0 < told["dollars"]["selectiveQuery"] <= told["dollars"]["fullQuery"] < told["dollars"]["build"]
+    assert (document["table"], document["outcome"], document["version"]) == (ORDERS, "built", 0)
+    assert (document["files"], document["chunks"]) == (30, 1)
+    assert document["writeUnits"] > 0
+    assert document["bytes"] > 0
+    assert document["seconds"] >= 0
+    assert 0 < document["dollars"]["selectiveQuery"] <= document["dollars"]["fullQuery"] < document["dollars"]["build"]
 
 
-def test_what_is_up_to_date_is_left_and_what_is_older_is_brought_up_to_date(index, commit):
+def test_a_current_index_is_kept_and_an_older_one_is_updated(index, commit):
     index(ORDERS)
     before = builds()
 
     assert re.fullmatch(r"✓ sales\.retail\.orders is up to date, at version 0 \(.*\)\n", index(ORDERS).out)
     assert builds() == before
     commit(1, file(30))
-    (told,) = index(ORDERS, "--json").json
-    assert (told["outcome"], told["version"], told["files"]) == ("later", 1, 31)
+    (document,) = index(ORDERS, "--json").json
+    assert (document["outcome"], document["version"], document["files"]) == ("later", 1, 31)
 
 
-def test_full_builds_it_anew_but_only_once_for_tables_of_one_location(index):
+def test_full_rebuilds_an_index_once_for_tables_with_the_same_location(index):
     index(ORDERS)
     before = builds()
 
-    told = index(ORDERS, "too.retail.orders", "--full", "--json").json
+    document = index(ORDERS, "too.retail.orders", "--full", "--json").json
 
-    assert [each["outcome"] for each in told] == ["built", "up to date"]
+    assert [entry["outcome"] for entry in document] == ["built", "up to date"]
     assert builds() != before
 
 
-def test_all_tables_are_tried_and_one_that_fails_is_told(index):
-    told, shown = index("--all", "--json"), index("--all")
+def test_all_tables_are_tried_and_a_failure_is_reported(index):
+    document, text = index("--all", "--json"), index("--all")
 
-    assert (told.code, shown.code) == (1, 1)
-    by_table = {each["table"]: each for each in told.json}
+    assert (document.code, text.code) == (1, 1)
+    by_table = {entry["table"]: entry for entry in document.json}
     assert set(by_table) == {ORDERS, "too.retail.orders", "sales.retail.broken"}
     assert by_table["sales.retail.broken"]["outcome"] == "failed"
     assert "`sluice doctor sales.retail.broken` to find the cause" in by_table["sales.retail.broken"]["error"]
-    assert "✗ sales.retail.broken failed: The table" in shown.out
+    assert "✗ sales.retail.broken failed: The table" in text.out
 
 
 @pytest.mark.parametrize("arguments", [("--full",), (ORDERS, "--all"), (ORDERS, "--write-rate", "0")])
-def test_wrong_usage_is_refused(index, arguments):
+def test_wrong_usage_is_rejected(index, arguments):
     result = index(*arguments)
     assert (result.code, result.out) == (2, "")
 
@@ -140,24 +139,31 @@ def test_wrong_usage_is_refused(index, arguments):
         ("all", "should be a valid integer"),
     ],
 )
-def test_a_number_of_columns_that_is_none_is_refused_with_the_reason(index, number, reason):
+def test_an_invalid_number_of_columns_is_rejected_with_the_reason(index, number, reason):
     result = index(ORDERS, "--columns", number)
     assert (result.code, result.out) == (2, "")
-    told = " ".join(result.err.replace("│", "").split())
-    assert f"Invalid value for '--columns': Input {reason}" in told
+    message = " ".join(result.err.replace("│", "").split())
+    assert f"Invalid value for '--columns': Input {reason}" in message
     assert builds() == []
 
 
-def test_another_number_of_columns_builds_it_anew_and_the_same_does_not(index):
-    asked = [("--columns", "0"), ("--columns", "0"), ("--columns", "1"), ("--columns", "2000"), (), ("--columns", "0")]
+def test_another_number_of_columns_rebuilds_an_index_and_the_same_does_not(index):
+    options = [
+        ("--columns", "0"),
+        ("--columns", "0"),
+        ("--columns", "1"),
+        ("--columns", "2000"),
+        (),
+        ("--columns", "0"),
+    ]
 
-    told = [index(ORDERS, *columns, "--json").json[0]["outcome"] for columns in asked]
+    outcomes = [index(ORDERS, *columns, "--json").json[0]["outcome"] for columns in options]
 
-    assert told == ["built", "up to date", "built", "up to date", "up to date", "built"]
+    assert outcomes == ["built", "up to date", "built", "up to date", "up to date", "built"]
 
 
-def test_the_job_and_the_command_mean_the_same_by_a_number_of_columns(index, capsys):
-    dynamodb.cache_clear()  # of an earlier test's account
+def test_the_job_and_the_command_build_the_same_index_for_a_number_of_columns(index, capsys):
+    dynamodb.cache_clear()  # may hold the account of an earlier test
     assert main(["--table", ORDERS, "--columns", "0"]) == 0
     summary = capsys.readouterr().out
     assert f"{ORDERS} was indexed at version 0 (" in summary
@@ -168,21 +174,21 @@ def test_the_job_and_the_command_mean_the_same_by_a_number_of_columns(index, cap
     dynamodb.cache_clear()
 
 
-def test_a_table_that_is_not_there_is_told(index):
+def test_an_unknown_table_is_reported(index):
     assert "does not exist" in index("sales.retail.gone").err
     assert "is not a table name" in index("stats").err
 
 
-def test_without_a_place_for_indexes_it_says_where_to_get_one(index, monkeypatch):
+def test_without_an_index_table_the_message_says_how_to_set_one(index, monkeypatch):
     monkeypatch.setenv("SLUICE_INDEX_TABLE", "gone")
-    assert "is not in this account and region" in index(ORDERS).err
-    assert "is not in this account and region" in index("status").err
+    assert "The index table 'gone' does not exist in this account and region." in index(ORDERS).err
+    assert "The index table 'gone' does not exist in this account and region." in index("status").err
     monkeypatch.delenv("SLUICE_INDEX_TABLE")
     assert "set SLUICE_INDEX_TABLE" in index(ORDERS).err
     assert set(index("status", "--json").json) == {"error"}
 
 
-def test_the_place_for_indexes_can_be_given(sluice, commit, monkeypatch):
+def test_the_index_table_can_be_an_option(sluice, commit, monkeypatch):
     monkeypatch.delenv("SLUICE_INDEX_TABLE")
     assert sluice("--index", INDEX, "index", ORDERS).code == 0
     assert len(builds()) == 1
@@ -227,36 +233,36 @@ def test_status_shows_versions_lag_and_size(index, commit):
     ]
 
 
-def test_status_tells_a_script_the_same(index):
+def test_status_with_json_has_the_same_values(index):
     index(ORDERS)
 
-    (told,) = index("status", ORDERS, "--json").json
+    (document,) = index("status", ORDERS, "--json").json
 
-    assert (told["table"], told["logVersion"], told["lag"], told["error"]) == (ORDERS, 0, 0, None)
-    assert (told["index"]["version"], told["index"]["files"], told["index"]["chunks"]) == (0, 30, 1)
-    assert told["index"]["bytes"] > 0
-    assert told["index"]["builtAt"].endswith("Z")
+    assert (document["table"], document["logVersion"], document["lag"], document["error"]) == (ORDERS, 0, 0, None)
+    assert (document["index"]["version"], document["index"]["files"], document["index"]["chunks"]) == (0, 30, 1)
+    assert document["index"]["bytes"] > 0
+    assert document["index"]["builtAt"].endswith("Z")
 
 
-def test_status_of_a_table_without_index_is_none_and_of_one_that_cannot_be_read_is_told(index):
-    shown, told = index("status"), index("status", "--json")
+def test_status_shows_tables_without_an_index_and_tables_that_cannot_be_read(index):
+    text, document = index("status"), index("status", "--json")
 
-    assert (shown.code, told.code) == (1, 1)
-    rows = {line.split()[0]: line.split()[1:] for line in shown.out.splitlines()[1:]}
+    assert (text.code, document.code) == (1, 1)
+    rows = {line.split()[0]: line.split()[1:] for line in text.out.splitlines()[1:]}
     assert rows == {
         ORDERS: ["none", "0"],
         "too.retail.orders": ["none", "0"],
         "sales.retail.broken": ["none", "unreadable"],
     }
-    assert "The table 'sales.retail.broken' cannot be read" in shown.err
-    assert {each["table"]: each["index"] for each in told.json} == dict.fromkeys(rows)
+    assert "The table 'sales.retail.broken' cannot be read" in text.err
+    assert {entry["table"]: entry["index"] for entry in document.json} == dict.fromkeys(rows)
 
 
 @pytest.mark.parametrize(("amount", "text"), [(12.345, "$12.35"), (0.128, "$0.13"), (0.0031, "$0.0031")])
-def test_an_amount_has_the_digits_that_say_something(amount, text):
+def test_an_amount_has_its_significant_digits(amount, text):
     assert dollars(amount) == text
 
 
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (119, "119 s"), (120, "2 m"), (7200, "2 h"), (2e5, "2 d")])
-def test_an_age_is_told_in_the_largest_unit_that_it_has_two_of(seconds, text):
+def test_an_age_is_shown_in_the_largest_unit_that_gives_at_least_two(seconds, text):
     assert duration(seconds) == text

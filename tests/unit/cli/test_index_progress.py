@@ -1,4 +1,4 @@
-"""How far a build has come, in a terminal and elsewhere."""
+"""The progress of a build, in a terminal and in a pipe."""
 
 import threading
 from io import StringIO
@@ -16,21 +16,21 @@ class Terminal(StringIO):
 
 
 class Pipe(StringIO):
-    """Tells when something has been written, and keeps the writer until that was looked at."""
+    """Blocks the writer after each line until `next_line` has read it."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.written, self.looked_at = threading.Event(), threading.Event()
+        self.written, self.was_read = threading.Event(), threading.Event()
 
     def flush(self) -> None:
         self.written.set()
-        assert self.looked_at.wait(60)
+        assert self.was_read.wait(60)
 
     def next_line(self) -> str:
         assert self.written.wait(60)
         line = self.getvalue().splitlines()[-1]
         self.written.clear()
-        self.looked_at.set()
+        self.was_read.set()
         return line
 
 
@@ -38,15 +38,15 @@ class Pipe(StringIO):
     ("done", "total", "line"),
     [(0, None, "packing"), (1500, None, "packing, 1,500"), (1500, 4000, "packing, 1,500 of 4,000")],
 )
-def test_elsewhere_a_line_is_written_every_few_seconds_even_if_nothing_is_heard(done, total, line):
+def test_a_pipe_gets_a_line_every_few_seconds_even_without_progress(done, total, line):
     pipe = Pipe()
     with reported(TABLE, pipe, line_seconds=0.01) as report:
         report("packing", done, total)
-        pipe.next_line()  # it may have begun before the report
+        pipe.next_line()  # this one may be older than the report
         assert pipe.next_line() == f"{TABLE}: {line}"
 
 
-def test_a_build_that_is_quick_says_nothing():
+def test_a_quick_build_prints_no_progress():
     stream = StringIO()
     with reported(TABLE, stream) as report:
         report("packing", 0, None)
@@ -54,7 +54,7 @@ def test_a_build_that_is_quick_says_nothing():
 
 
 @pytest.mark.parametrize("total", [None, 4000])
-def test_a_terminal_has_a_bar_with_what_is_being_done(monkeypatch, total):
+def test_a_terminal_shows_a_bar_with_the_current_stage(monkeypatch, total):
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setenv("COLUMNS", "120")
     stream = Terminal()

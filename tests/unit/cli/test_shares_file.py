@@ -1,4 +1,4 @@
-"""The shares file: what it takes, and that every error names file, line and key."""
+"""The shares file: its keys, and errors that name file, line and key."""
 
 from pathlib import Path
 from textwrap import dedent
@@ -60,18 +60,18 @@ def write(folder: Path, text: str, name: str = "shares.yaml") -> Path:
 
 
 def problems(folder: Path, text: str, *, local_tables: bool = False) -> list[str]:
-    """The lines of the error, without the folder's name."""
+    """Returns the lines of the error, without the name of the folder."""
     with pytest.raises(CommandError) as caught:
         load(write(folder, text), local_tables=local_tables)
     return [line.removeprefix(f"{folder}/") for line in caught.value.message.splitlines()]
 
 
 def one_table(keys: str) -> str:
-    """A file with one table, whose keys after its name begin on line 7."""
+    """A file with one table, whose keys are on line 7."""
     return f"version: 1\nshares:\n- name: s\n  schemas:\n  - name: c\n    tables:\n    - {keys}\n"
 
 
-def test_the_reference_servers_own_file_is_taken_and_settings_without_effect_are_named_in_one_warning(tmp_path):
+def test_the_file_of_the_reference_server_is_accepted_and_one_warning_names_settings_without_effect(tmp_path):
     desired = load(write(tmp_path, REFERENCE_FILE))
 
     first, second = desired.shares[0].schemas[0].tables
@@ -94,7 +94,7 @@ def test_a_file_without_server_settings_gives_no_warning(tmp_path):
     assert load(write(tmp_path, "version: 1")).warning() is None
 
 
-def test_all_of_our_own_keys_are_read(tmp_path):
+def test_all_additional_keys_are_read(tmp_path):
     desired = load(
         write(
             tmp_path,
@@ -216,12 +216,12 @@ def test_a_key_without_a_value_counts_as_absent(tmp_path):
         ("version: 1\nshares: &a [*a]", "2: nested too deeply"),
     ],
 )
-def test_an_error_of_a_file_names_line_and_key(tmp_path, text, expected):
+def test_an_error_in_a_file_names_line_and_key(tmp_path, text, expected):
     assert problems(tmp_path, text) == [f"shares.yaml:{expected}"]
 
 
 @pytest.mark.parametrize(
-    ("keys", "place", "expected"),
+    ("keys", "key_path", "expected"),
     [
         ("location: s3://bucket/t", "name", "'name' in a table must be provided"),
         ("name: t", "location", "'location' in a table must be provided"),
@@ -252,20 +252,20 @@ def test_an_error_of_a_file_names_line_and_key(tmp_path, text, expected):
         ("{name: t, location: s3://bucket/t, comment: x}", "comment", "unknown key"),
     ],
 )
-def test_an_error_of_a_table_names_line_and_key(tmp_path, keys, place, expected):
+def test_an_error_in_a_table_names_line_and_key(tmp_path, keys, key_path, expected):
     (problem,) = problems(tmp_path, one_table(keys))
 
-    assert problem.startswith(f"shares.yaml:7: shares[0].schemas[0].tables[0].{place}: ")
+    assert problem.startswith(f"shares.yaml:7: shares[0].schemas[0].tables[0].{key_path}: ")
     assert expected in problem
 
 
-def test_an_external_id_needs_the_role_it_belongs_to(tmp_path):
+def test_an_external_id_requires_a_role(tmp_path):
     (problem,) = problems(tmp_path, one_table("{name: t, location: s3://bucket/t, externalId: abc}"))
 
     assert problem == "shares.yaml:7: shares[0].schemas[0].tables[0]: 'externalId' has no effect without 'roleArn'"
 
 
-def test_two_tables_may_have_neither_one_name_in_a_schema_nor_one_id_in_the_file(tmp_path):
+def test_table_names_are_unique_in_a_schema_and_ids_in_the_file(tmp_path):
     found = problems(
         tmp_path,
         """\
@@ -289,7 +289,7 @@ def test_two_tables_may_have_neither_one_name_in_a_schema_nor_one_id_in_the_file
     ]
 
 
-def test_all_problems_are_listed_at_once_in_the_order_of_their_lines(tmp_path):
+def test_all_problems_are_reported_together_in_the_order_of_their_lines(tmp_path):
     found = problems(
         tmp_path,
         """\
@@ -313,7 +313,7 @@ def test_all_problems_are_listed_at_once_in_the_order_of_their_lines(tmp_path):
     ]
 
 
-def test_a_local_directory_is_taken_relative_to_the_file_where_the_caller_allows_it(tmp_path):
+def test_a_local_directory_is_relative_to_the_file_if_the_caller_allows_it(tmp_path):
     (tmp_path / "my trips" / "_delta_log").mkdir(parents=True)
     path = write(tmp_path, one_table("{name: t, location: ./my trips}"))
     by_uri = write(tmp_path, one_table(f"{{name: t, location: 'file://{tmp_path}/my%20trips'}}"), "uri.yml")
@@ -330,12 +330,12 @@ def test_a_local_directory_without_a_delta_log_is_an_error(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["shares.json", "shares", "shares.yaml.bak"])
-def test_a_file_of_another_kind_is_refused(tmp_path, name):
+def test_a_file_with_another_suffix_is_rejected(tmp_path, name):
     with pytest.raises(CommandError, match="must be a yml or yaml file"):
         load(write(tmp_path, "version: 1", name))
 
 
-def test_a_file_that_cannot_be_read_is_an_error_and_no_traceback(tmp_path):
+def test_a_file_that_cannot_be_read_is_an_error_without_a_traceback(tmp_path):
     with pytest.raises(CommandError, match=r"shares\.yaml: No such file or directory"):
         load(tmp_path / "shares.yaml")
     (tmp_path / "folder.yaml").mkdir()
@@ -346,12 +346,12 @@ def test_a_file_that_cannot_be_read_is_an_error_and_no_traceback(tmp_path):
         load(tmp_path / "latin.yaml")
 
 
-def test_a_huge_file_is_refused_before_it_is_parsed(tmp_path):
+def test_a_huge_file_is_rejected_before_it_is_parsed(tmp_path):
     with pytest.raises(CommandError, match="larger than 4 MiB"):
         load(write(tmp_path, "#" * (MAX_BYTES + 1)))
 
 
-def test_aliases_that_multiply_are_refused(tmp_path):
+def test_aliases_that_expand_exponentially_are_rejected(tmp_path):
     levels = ["a: &a [x, x, x, x, x, x, x, x, x, x]"]
     for previous, level in zip("abcdefgh", "bcdefghi", strict=True):
         levels.append(f"{level}: &{level} [{', '.join([f'*{previous}'] * 10)}]")

@@ -27,7 +27,7 @@ def importing_fails(monkeypatch):
     return fail
 
 
-def test_an_import_error_surfaces_as_it_is(importing_fails):
+def test_an_import_error_is_not_hidden(importing_fails):
     importing_fails(ModuleNotFoundError("No module named 'broken'", name="broken"))
     with pytest.raises(ModuleNotFoundError, match="No module named 'broken'"):
         start.main()

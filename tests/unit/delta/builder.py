@@ -1,7 +1,7 @@
-"""Delta logs for tests, written by hand so that every byte of them is known.
+"""Builds Delta logs for tests by hand, so that every byte is known.
 
-A table lies in the embedded S3, or in memory behind a client of our own, where times, failures and a hundred thousand
-commits cost nothing. Both are read through the real `ObjectReader`.
+A table is in the embedded S3, or in memory behind a fake S3 client, which makes it cheap to set times, to fail, and to
+write a hundred thousand commits. Both are read through the real `ObjectReader`.
 """
 
 import datetime as dt
@@ -121,7 +121,7 @@ def remove(path: str, **more: Any) -> Action:
 
 
 def vector(name: str, *, offset: int | None = 1, cardinality: int = 2) -> Action:
-    """A deletion vector's descriptor."""
+    """The descriptor of a deletion vector."""
     fields = {"storageType": "u", "pathOrInlineDv": name, "sizeInBytes": 40, "cardinality": cardinality}
     return fields if offset is None else fields | {"offset": offset}
 
@@ -135,11 +135,11 @@ def commit(*actions: Action) -> bytes:
 
 
 def checkpoint(*actions: Action, columns: Mapping[str, pa.DataType] | None = None, **adds: pa.DataType | None) -> bytes:
-    """A checkpoint in Parquet. `adds`: other types for the fields of `add`, or None for those that it lacks."""
-    fields = {name: kind for name, kind in (ADD | adds).items() if kind is not None}
-    kinds = CHECKPOINT | {"add": pa.struct(fields)} | dict(columns or {})
-    rows = [{name: _as_row(value, kinds[name]) for name, value in action.items()} for action in actions]
-    return parquet(pa.Table.from_pylist(rows, pa.schema(kinds)))
+    """A checkpoint in Parquet. `adds` changes the types of fields of `add`; None removes a field."""
+    fields = {name: data_type for name, data_type in (ADD | adds).items() if data_type is not None}
+    types = CHECKPOINT | {"add": pa.struct(fields)} | dict(columns or {})
+    rows = [{name: _as_row(value, types[name]) for name, value in action.items()} for action in actions]
+    return parquet(pa.Table.from_pylist(rows, pa.schema(types)))
 
 
 def parquet(table: pa.Table, **options: Any) -> bytes:
@@ -148,11 +148,11 @@ def parquet(table: pa.Table, **options: Any) -> bytes:
     return sink.getvalue()
 
 
-def _as_row(value: Any, kind: pa.DataType) -> Any:
-    if isinstance(value, dict) and pa.types.is_map(kind):
+def _as_row(value: Any, data_type: pa.DataType) -> Any:
+    if isinstance(value, dict) and pa.types.is_map(data_type):
         return list(value.items())
-    if isinstance(value, dict) and pa.types.is_struct(kind):
-        return {name: _as_row(inner, kind.field(name).type) for name, inner in value.items()}
+    if isinstance(value, dict) and pa.types.is_struct(data_type):
+        return {name: _as_row(inner, data_type.field(name).type) for name, inner in value.items()}
     return value
 
 
@@ -173,7 +173,7 @@ def paths(snapshot: Snapshot) -> list[str]:
 
 
 class MemoryS3:
-    """As much of an S3 client as reading takes, over objects in memory with times of our choice."""
+    """The part of an S3 client that reading needs, over objects in memory with chosen times."""
 
     PAGE = 1000
 
@@ -182,7 +182,7 @@ class MemoryS3:
         self.requests: list[str] = []
         self.keys_read: list[str] = []
         self.on_get: Callable[[str], object] = lambda _: None
-        """Called with the key before an object is read; it may take its time, or fail."""
+        """Called with the key before an object is read. It may block or raise."""
 
     def get_object(self, *, Bucket: str, Key: str, IfMatch: str | None = None) -> dict[str, Any]:  # noqa: N803
         self.requests.append("GetObject")
@@ -240,7 +240,7 @@ class TableInMemory:
 
 
 class TableInS3:
-    """A table of its own in the embedded S3. `requests` are those that are made through its storage session."""
+    """A separate table in the embedded S3. `requests` are those of its storage session."""
 
     def __init__(self, aws: EmbeddedAws, *, prefix: str | None = None) -> None:
         self._aws = aws

@@ -1,4 +1,4 @@
-"""What a process keeps of the tables that it serves, and what a request costs it then."""
+"""The cache of tables: what it keeps, and how many requests to S3 a cached table takes."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -29,7 +29,7 @@ def table() -> TableInMemory:
     return TableInMemory()
 
 
-def test_a_warm_request_with_nothing_new_costs_one_listing_and_gives_the_same_snapshot(table):
+def test_an_unchanged_table_takes_one_listing_and_returns_the_same_snapshot(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     first = tables.snapshot(table.storage())
@@ -39,7 +39,7 @@ def test_a_warm_request_with_nothing_new_costs_one_listing_and_gives_the_same_sn
     assert table.requests == ["ListObjectsV2", "ListObjectsV2"]
 
 
-def test_the_version_of_a_warm_table_costs_one_listing_however_long_its_log(table):
+def test_the_version_of_a_cached_table_takes_one_listing_however_long_its_log(table):
     for version in range(3000):
         table.put(name(version))
     tables = DeltaTables()
@@ -50,7 +50,7 @@ def test_the_version_of_a_warm_table_costs_one_listing_however_long_its_log(tabl
     assert table.requests == ["ListObjectsV2"]
 
 
-def test_a_new_commit_is_seen_at_once_and_only_it_is_read(table):
+def test_new_commits_are_visible_immediately_and_only_they_are_read(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -61,7 +61,7 @@ def test_a_new_commit_is_seen_at_once_and_only_it_is_read(table):
     assert table.requests == ["ListObjectsV2", "GetObject", "GetObject"]
 
 
-def test_an_answer_that_is_being_written_is_not_disturbed_by_new_commits(table):
+def test_a_snapshot_that_is_being_read_does_not_change_with_new_commits(table):
     table.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a"), add("b")))
     table.commit(1, add("c"), add("d"))
     tables = DeltaTables()
@@ -72,7 +72,7 @@ def test_an_answer_that_is_being_written_is_not_disturbed_by_new_commits(table):
     assert sorted([*written, *(file.path for file in adds)]) == ["a", "b", "c", "d"]
 
 
-def test_new_commits_that_a_new_checkpoint_replaced_are_read_from_it(table):
+def test_a_new_checkpoint_is_read_if_the_commits_before_it_are_missing(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -81,7 +81,7 @@ def test_new_commits_that_a_new_checkpoint_replaced_are_read_from_it(table):
     assert paths(tables.snapshot(table.storage())) == ["b", "c"]
 
 
-def test_new_commits_that_were_compacted_are_read_so(table):
+def test_new_commits_are_read_from_a_compacted_log_file(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -94,7 +94,7 @@ def test_new_commits_that_were_compacted_are_read_so(table):
 
 
 @pytest.mark.parametrize(("constant", "rebased"), [("MANY_COMMITS", True), ("MANY_FILES", True), (None, False)])
-def test_a_newer_checkpoint_is_the_base_once_that_is_shorter(table, monkeypatch, constant, rebased):
+def test_a_newer_checkpoint_becomes_the_base_if_that_is_shorter(table, monkeypatch, constant, rebased):
     if constant:
         monkeypatch.setattr(snapshots, constant, 1)
     table.commit(0, PROTOCOL, metadata(), add("a"), add("b"))
@@ -108,7 +108,7 @@ def test_a_newer_checkpoint_is_the_base_once_that_is_shorter(table, monkeypatch,
     assert any(key.endswith("checkpoint.parquet") for key in table.s3.keys_read) is rebased
 
 
-def test_a_log_that_was_cleaned_up_behind_a_look_is_looked_at_anew(table):
+def test_a_log_that_was_cleaned_up_since_the_listing_is_listed_again(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     table.commit(1, add("b"))
     table.commit(2, add("c"))
@@ -119,7 +119,7 @@ def test_a_log_that_was_cleaned_up_behind_a_look_is_looked_at_anew(table):
     assert paths(tables.snapshot(table.storage())) == ["a", "b", "c"]
 
 
-def test_the_latest_version_by_its_number_is_not_read_again(table):
+def test_the_latest_version_by_number_is_not_read_again(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     latest = tables.snapshot(table.storage())
@@ -128,7 +128,7 @@ def test_the_latest_version_by_its_number_is_not_read_again(table):
     assert table.requests == ["ListObjectsV2"]
 
 
-def test_within_the_accepted_staleness_the_log_is_not_looked_at(table):
+def test_the_log_is_not_listed_within_the_accepted_staleness(table):
     clock = [1000.0]
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables(now=lambda: clock[0])
@@ -146,7 +146,7 @@ def test_within_the_accepted_staleness_the_log_is_not_looked_at(table):
     assert tables.snapshot(table.storage(), staleness_seconds=10).version == 1
 
 
-def test_a_table_that_was_made_anew_is_read_anew(table):
+def test_a_table_that_was_replaced_is_read_again(table):
     table.commit(0, PROTOCOL, metadata(), add("old"))
     table.commit(1, add("older"))
     tables = DeltaTables()
@@ -157,7 +157,7 @@ def test_a_table_that_was_made_anew_is_read_anew(table):
     assert paths(tables.snapshot(table.storage())) == ["new"]
 
 
-def test_a_table_that_was_made_anew_and_is_as_long_is_read_anew(table):
+def test_a_table_that_was_replaced_at_the_same_version_is_read_again(table):
     table.commit(0, PROTOCOL, metadata(), add("old"), at_ms=1000)
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -167,7 +167,7 @@ def test_a_table_that_was_made_anew_and_is_as_long_is_read_anew(table):
     assert paths(tables.snapshot(table.storage())) == ["new"]
 
 
-def test_what_is_cached_is_served_to_the_credentials_that_read_it_only(table):
+def test_a_cached_table_is_served_only_to_the_credentials_that_read_it(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     tables = DeltaTables()
     tables.snapshot(table.storage())
@@ -176,7 +176,7 @@ def test_what_is_cached_is_served_to_the_credentials_that_read_it_only(table):
     assert "GetObject" in table.requests
 
 
-def test_the_least_recently_used_table_is_forgotten_first(monkeypatch):
+def test_the_least_recently_used_table_is_evicted_first(monkeypatch):
     monkeypatch.setattr(cached_tables, "MAX_TABLES", 2)
     one, two, three = (TableInMemory(prefix) for prefix in ("one", "two", "three"))
     tables = DeltaTables()
@@ -202,7 +202,7 @@ def is_kept(tables: DeltaTables, table: TableInMemory) -> bool:
     return table.requests == []
 
 
-def test_snapshots_are_kept_as_far_as_they_fit_and_the_oldest_are_forgotten_first():
+def test_the_least_recently_used_snapshots_are_evicted_if_memory_is_full():
     one, two, three = (table_of_bytes(prefix, 10_000) for prefix in ("one", "two", "three"))
     tables = DeltaTables(limits=CacheLimits(25_000, 0))
     for table in (one, two, three):
@@ -212,7 +212,7 @@ def test_snapshots_are_kept_as_far_as_they_fit_and_the_oldest_are_forgotten_firs
     assert not is_kept(tables, one)
 
 
-def test_a_snapshot_that_does_not_fit_is_served_and_leaves_the_others_where_they_are():
+def test_a_snapshot_that_does_not_fit_is_served_without_evicting_others():
     small, large = table_of_bytes("small", 1000), table_of_bytes("large", 50_000)
     tables = DeltaTables(limits=CacheLimits(20_000, 0))
     tables.snapshot(small.storage())
@@ -221,7 +221,7 @@ def test_a_snapshot_that_does_not_fit_is_served_and_leaves_the_others_where_they
     assert is_kept(tables, small)
 
 
-def test_checkpoints_on_disk_are_kept_as_far_as_they_fit(monkeypatch):
+def test_the_least_recently_used_checkpoints_are_evicted_if_the_disk_is_full(monkeypatch):
     monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
     one, two = TableInMemory("one"), TableInMemory("two")
     content = checkpoint(PROTOCOL, metadata(), add("a"))
@@ -234,7 +234,7 @@ def test_checkpoints_on_disk_are_kept_as_far_as_they_fit(monkeypatch):
     assert not is_kept(tables, one)
 
 
-def test_an_older_version_counts_as_well():
+def test_an_older_version_counts_towards_the_limit():
     table = table_of_bytes("one", 10_000)
     table.commit(1, add("b", stats="x" * 10_000))
     tables = DeltaTables(limits=CacheLimits(25_000, 0))
@@ -257,35 +257,35 @@ def test_concurrent_requests_for_a_table_share_one_read(table):
     with ThreadPoolExecutor(4) as pool:
         first, *others = pool.map(read, range(4))
     assert all(other is first for other in others)
-    assert table.requests.count("GetObject") == 2  # the hint to a checkpoint, and the commit
+    assert table.requests.count("GetObject") == 2  # `_last_checkpoint` and the commit
 
 
-def test_every_answer_is_of_one_version_while_the_table_goes_on(table):
-    """Version N has the files 0 to N, some of them from the checkpoint that each tenth version has."""
+def test_every_snapshot_is_consistent_during_concurrent_commits(table):
+    """Version N has the files 0 to N. Every tenth version has a checkpoint."""
     table.commit(0, PROTOCOL, metadata(), add("0"))
     tables, done = DeltaTables(), threading.Event()
 
-    def ask(_) -> int:
-        answers = 0
+    def read(_) -> int:
+        reads = 0
         while not done.is_set():
             snapshot = tables.snapshot(table.storage())
             assert paths(snapshot) == sorted(str(number) for number in range(snapshot.version + 1))
             assert snapshot.num_files == snapshot.version + 1
-            answers += 1
-        return answers
+            reads += 1
+        return reads
 
     with ThreadPoolExecutor(4) as pool:
-        asking = pool.map(ask, range(4))
+        reading = pool.map(read, range(4))
         for version in range(1, 101):
             table.commit(version, add(str(version)))
             if version % 10 == 0:
                 files = (add(str(number)) for number in range(version + 1))
                 table.put(name(version, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *files))
         done.set()
-        assert all(asking)
+        assert all(reading)
 
 
-def test_requests_for_one_table_do_not_wait_for_another():
+def test_requests_for_different_tables_do_not_wait_for_each_other():
     slow, fast = TableInMemory("slow"), TableInMemory("fast")
     for table in (slow, fast):
         table.commit(0, PROTOCOL, metadata(), add("a"))
@@ -298,7 +298,7 @@ def test_requests_for_one_table_do_not_wait_for_another():
         assert waiting.result(10).num_files == 1
 
 
-def test_an_older_version_is_read_and_kept_for_the_next_request(table):
+def test_an_older_version_is_cached_for_the_next_request(table):
     table.commit(0, PROTOCOL, metadata(name="first"), add("a"))
     table.commit(1, metadata(name="second"), add("b"))
     table.commit(2, remove("a"))
@@ -312,7 +312,7 @@ def test_an_older_version_is_read_and_kept_for_the_next_request(table):
     assert paths(tables.snapshot(table.storage())) == ["b"]
 
 
-def test_the_next_version_of_an_older_one_costs_its_commit(table):
+def test_the_version_after_a_cached_older_one_takes_one_commit(table):
     table.commit(0, PROTOCOL, metadata())
     for version in range(1, 20):
         table.commit(version, add(str(version)))

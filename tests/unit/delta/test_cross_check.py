@@ -1,4 +1,4 @@
-"""The cross-check of a table: what it compares, and what it reports when `deltalake` cannot read the table."""
+"""The cross-check: what it compares, and its result if `deltalake` cannot read the table."""
 
 import json
 from collections.abc import Callable
@@ -39,7 +39,7 @@ def table(aws: EmbeddedAws) -> TableInS3:
     return table
 
 
-def test_it_agrees_with_a_reader_that_reads_the_same(table: TableInS3) -> None:
+def test_readers_with_the_same_result_agree(table: TableInS3) -> None:
     assert cross_check(table.storage(), SNAPSHOT) == CrossCheckResult()
 
 
@@ -68,15 +68,15 @@ def with_adds(*adds: Add) -> Snapshot:
         (with_metadata(partition_columns=()), "partition columns: [] here, ['p'] to deltalake"),
         (with_metadata(configuration={}), "property delta.appendOnly: None here, 'true' to deltalake"),
         (with_schema(list.reverse), "columns: ['p', 'id'] here, ['id', 'p'] to deltalake"),
-        (with_adds(*ADDS[1:]), "files live to deltalake alone: 1: p=x/one.parquet (10 bytes)"),
-        (with_adds(*ADDS, ADDS[0]), "files live here alone: 1: p=x/one.parquet (10 bytes)"),
+        (with_adds(*ADDS[1:]), "files live only in deltalake: 1: p=x/one.parquet (10 bytes)"),
+        (with_adds(*ADDS, ADDS[0]), "files live only here: 1: p=x/one.parquet (10 bytes)"),
     ],
 )
-def test_it_names_what_differs_and_nothing_else(table: TableInS3, snapshot: Snapshot, difference: str) -> None:
+def test_it_names_only_what_differs(table: TableInS3, snapshot: Snapshot, difference: str) -> None:
     assert cross_check(table.storage(), snapshot) == CrossCheckResult((difference,))
 
 
-def test_a_column_that_differs_is_shown_on_both_sides(table: TableInS3) -> None:
+def test_a_different_column_is_shown_for_both_readers(table: TableInS3) -> None:
     snapshot = with_schema(lambda fields: fields[0].update(type="string"))
     (difference,) = cross_check(table.storage(), snapshot).disagreements
     assert difference.startswith("column id: {'name': 'id', 'type': 'string'")
@@ -86,20 +86,20 @@ def test_a_column_that_differs_is_shown_on_both_sides(table: TableInS3) -> None:
 def test_a_file_of_another_size_is_another_file(table: TableInS3) -> None:
     assert cross_check(table.storage(), with_adds(ADDS[0]._replace(size=11), *ADDS[1:])) == CrossCheckResult(
         (
-            "files live here alone: 1: p=x/one.parquet (11 bytes)",
-            "files live to deltalake alone: 1: p=x/one.parquet (10 bytes)",
+            "files live only here: 1: p=x/one.parquet (11 bytes)",
+            "files live only in deltalake: 1: p=x/one.parquet (10 bytes)",
         )
     )
 
 
-def test_of_many_different_files_it_shows_a_few(table: TableInS3) -> None:
+def test_it_shows_a_few_of_many_different_files(table: TableInS3) -> None:
     more = [Add(f"{number}.parquet", {}, 1, 5, True, None) for number in range(1000)]
     (difference,) = cross_check(table.storage(), with_adds(*ADDS, *more)).disagreements
-    assert difference.startswith("files live here alone: 1000: 0.parquet (1 bytes), ")
+    assert difference.startswith("files live only here: 1000: 0.parquet (1 bytes), ")
     assert len(difference) < 200
 
 
-def test_the_version_is_the_readers_though_the_table_has_moved_on(aws: EmbeddedAws) -> None:
+def test_the_version_of_the_snapshot_is_compared_and_not_the_latest(aws: EmbeddedAws) -> None:
     table = TableInS3(aws)
     table.commit(0, builder.PROTOCOL, {"metaData": TABLE}, *(builder.add(path, size=10) for path in FILES))
     table.commit(1, builder.remove(FILES[0]))
@@ -107,28 +107,28 @@ def test_the_version_is_the_readers_though_the_table_has_moved_on(aws: EmbeddedA
     assert cross_check(table.storage(), replace(with_adds(*ADDS[1:]), version=1)) == CrossCheckResult()
 
 
-def test_a_table_that_it_cannot_read_is_refused_with_its_words(aws: EmbeddedAws) -> None:
+def test_the_refusal_has_the_message_of_deltalake(aws: EmbeddedAws) -> None:
     table = TableInS3(aws)
     protocol = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["soon"], "writerFeatures": ["soon"]}
     table.commit(0, {"protocol": protocol}, {"metaData": TABLE})
-    verdict = cross_check(table.storage(), SNAPSHOT)
-    assert not verdict.disagreements
-    assert verdict.refusal
-    assert "soon" in verdict.refusal
+    result = cross_check(table.storage(), SNAPSHOT)
+    assert not result.disagreements
+    assert result.refusal
+    assert "soon" in result.refusal
 
 
 def test_a_panic_is_a_refusal(table: TableInS3, monkeypatch: pytest.MonkeyPatch) -> None:
     class Panic(BaseException):
-        """As Rust's panics are."""
+        """Like a panic in Rust."""
 
     def panic(*_: object, **__: object) -> None:
-        raise Panic("at the disco\nwith a backtrace")
+        raise Panic("an index is out of bounds\nwith a backtrace")
 
     monkeypatch.setattr("core.delta.cross_check.DeltaTable", panic)
-    assert cross_check(table.storage(), SNAPSHOT) == CrossCheckResult(refusal="at the disco")
+    assert cross_check(table.storage(), SNAPSHOT) == CrossCheckResult(refusal="an index is out of bounds")
 
 
-def test_a_storage_that_cannot_be_reached_is_no_verdict(table: TableInS3) -> None:
+def test_unreachable_storage_raises(table: TableInS3) -> None:
     unreachable = replace(table.storage(), endpoint_url="http://127.0.0.1:1")
     with pytest.raises(OSError, match="Error performing GET"):
         cross_check(unreachable, SNAPSHOT)

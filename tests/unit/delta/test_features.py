@@ -1,4 +1,4 @@
-"""Which tables are read at all, what they need of a client, and what of their protocol is relayed."""
+"""Which tables can be read, what they require from a client, and which part of their protocol is relayed."""
 
 import json
 from typing import Any
@@ -11,23 +11,23 @@ from core.delta.features import (
     FEATURES,
     active_features,
     check_readable,
-    covering,
+    combined_protocol,
     enabled_features,
-    relayed,
+    protocol_for_clients,
 )
 from core.delta.model import Metadata, Protocol
 from core.errors import MalformedRequestError, SharingError, UnsupportedOperationError
 from tests.examples import examples
 
 
-def column(name: str, kind: object = "long", **metadata: object) -> dict[str, object]:
-    return {"name": name, "type": kind, "nullable": True, "metadata": metadata}
+def column(name: str, data_type: object = "long", **metadata: object) -> dict[str, object]:
+    return {"name": name, "type": data_type, "nullable": True, "metadata": metadata}
 
 
-def table(*columns: dict[str, object], partitioned_by: tuple[str, ...] = (), **properties: str) -> Metadata:
+def table(*columns: dict[str, object], **properties: str) -> Metadata:
     schema = json.dumps({"type": "struct", "fields": columns or [column("id")]})
     configuration = {f"delta.{name}": value for name, value in properties.items()}
-    return Metadata("id", schema, partitioned_by, configuration=configuration)
+    return Metadata("id", schema, configuration=configuration)
 
 
 def modern(*features: str) -> Protocol:
@@ -40,26 +40,26 @@ def active(protocol: Protocol, metadata: Metadata, *, deletion_vectors: bool = F
 
 class TestReadable:
     @pytest.mark.parametrize("protocol", [Protocol(1, 1), Protocol(1, 7), Protocol(2, 5), modern(), modern(*FEATURES)])
-    def test_every_known_protocol_is(self, protocol: Protocol) -> None:
+    def test_every_known_protocol_is_accepted(self, protocol: Protocol) -> None:
         check_readable(protocol, table())
 
     @pytest.mark.parametrize("feature", ["geospatial", "deletionvectors", "", "typeWidening-review"])
-    def test_an_unknown_feature_is_refused_by_name(self, feature: str) -> None:
+    def test_the_error_for_an_unknown_feature_names_it(self, feature: str) -> None:
         with pytest.raises(UnsupportedOperationError, match=f"reader feature {feature}, which"):
             check_readable(modern("v2Checkpoint", feature), table())
 
     @pytest.mark.parametrize("feature", ["catalogManaged", "catalogOwned-preview"])
-    def test_a_table_that_a_catalog_manages_is_refused_for_that(self, feature: str) -> None:
+    def test_a_catalog_managed_table_is_refused(self, feature: str) -> None:
         with pytest.raises(UnsupportedOperationError, match="managed by a catalog"):
             check_readable(modern(feature, "unknown"), table())
 
     @pytest.mark.parametrize("version", [4, 99, 2**70])
-    def test_a_protocol_to_come_is_too_new(self, version: int) -> None:
+    def test_a_future_protocol_is_too_new(self, version: int) -> None:
         with pytest.raises(UnsupportedOperationError, match=rf"Delta protocol version \({version},7\) is too new"):
             check_readable(Protocol(version, 7), table())
 
     @pytest.mark.parametrize("version", [0, -1])
-    def test_a_protocol_that_never_was_is_malformed(self, version: int) -> None:
+    def test_an_invalid_protocol_version_is_malformed(self, version: int) -> None:
         with pytest.raises(MalformedRequestError):
             check_readable(Protocol(version, 2), table())
 
@@ -67,22 +67,24 @@ class TestReadable:
         ("protocol", "mode"),
         [(Protocol(1, 2), "name"), (modern("deletionVectors"), "id"), (Protocol(2, 5), "by-magic")],
     )
-    def test_column_mapping_must_be_one_that_the_protocol_allows(self, protocol: Protocol, mode: str) -> None:
+    def test_a_column_mapping_mode_that_the_protocol_does_not_allow_is_malformed(
+        self, protocol: Protocol, mode: str
+    ) -> None:
         with pytest.raises(MalformedRequestError):
             check_readable(protocol, table(**{"columnMapping.mode": mode}))
 
 
 class TestActive:
-    def test_a_table_of_reader_version_three_may_use_nothing_of_it(self) -> None:
+    def test_features_that_are_only_enabled_are_not_active(self) -> None:
         properties = {"enableDeletionVectors": "true", "enableTypeWidening": "true", "columnMapping.mode": "none"}
         assert active(modern(*FEATURES), table(**properties)) == frozenset()
 
     @pytest.mark.parametrize("mode", ["name", "id", "NAME"])
-    def test_column_mapping_is_where_its_mode_is_on(self, mode: str) -> None:
+    def test_column_mapping_is_active_if_its_mode_is_set(self, mode: str) -> None:
         for protocol in (Protocol(2, 5), modern("columnMapping")):
             assert active(protocol, table(**{"columnMapping.mode": mode})) == {"columnMapping"}
 
-    def test_deletion_vectors_are_where_a_file_has_one_whatever_the_property_says(self) -> None:
+    def test_deletion_vectors_are_active_if_a_file_has_one_regardless_of_the_property(self) -> None:
         metadata = table(enableDeletionVectors="false")
         assert active(modern("deletionVectors"), metadata, deletion_vectors=True) == {"deletionVectors"}
 
@@ -96,30 +98,30 @@ class TestActive:
             ([column("a", "string", comment="timestamp_ntz", note={"variant": "variant"})], set()),
         ],
     )
-    def test_the_schema_tells_of_the_others(self, columns: list[dict[str, object]], expected: set[str]) -> None:
+    def test_the_schema_shows_the_other_features(self, columns: list[dict[str, object]], expected: set[str]) -> None:
         protocol = modern("timestampNtz", "variantType-preview", "variantShredding", "typeWidening", "v2Checkpoint")
         assert active(protocol, table(*columns)) == expected
 
     @given(depth=st.integers(1, 40), path=st.data())
     @settings(deadline=None, max_examples=examples(30))
-    def test_a_type_shows_at_any_depth(self, depth: int, path: st.DataObject) -> None:
-        kind: Any = "timestamp_ntz"
+    def test_a_type_is_found_at_any_depth(self, depth: int, path: st.DataObject) -> None:
+        data_type: Any = "timestamp_ntz"
         for _ in range(depth):
-            kind = path.draw(
+            data_type = path.draw(
                 st.sampled_from(
                     [
-                        {"type": "array", "elementType": kind, "containsNull": True},
-                        {"type": "map", "keyType": kind, "valueType": "long", "valueContainsNull": True},
-                        {"type": "map", "keyType": "long", "valueType": kind, "valueContainsNull": True},
-                        {"type": "struct", "fields": [column("x"), column("y", kind)]},
+                        {"type": "array", "elementType": data_type, "containsNull": True},
+                        {"type": "map", "keyType": data_type, "valueType": "long", "valueContainsNull": True},
+                        {"type": "map", "keyType": "long", "valueType": data_type, "valueContainsNull": True},
+                        {"type": "struct", "fields": [column("x"), column("y", data_type)]},
                     ]
                 )
             )
-        assert active(modern("timestampNtz"), table(column("a", kind))) == {"timestampNtz"}
+        assert active(modern("timestampNtz"), table(column("a", data_type))) == {"timestampNtz"}
 
     @given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5))
     @settings(deadline=None, max_examples=examples(50))
-    def test_odd_schemas_are_no_failure(self, odd: Any) -> None:
+    def test_unusual_schemas_do_not_fail(self, odd: Any) -> None:
         fields = [
             column("a", {"type": "variant", "fields": odd}),
             {"name": "b", "type": {"type": odd, "elementType": odd}, "metadata": odd},
@@ -129,26 +131,28 @@ class TestActive:
 
 
 class TestRelayed:
-    def test_what_is_neither_active_nor_enabled_is_left_out_on_both_sides(self) -> None:
+    def test_features_neither_active_nor_enabled_are_left_out_for_readers_and_writers(self) -> None:
         protocol = modern("deletionVectors", "variantShredding", "v2Checkpoint")
         needed = enabled_features(protocol, table(enableDeletionVectors="TRUE", checkpointPolicy="classic"))
-        assert relayed(protocol, needed) == Protocol(3, 7, ("deletionVectors",), ("deletionVectors", "appendOnly"))
+        assert protocol_for_clients(protocol, needed) == Protocol(
+            3, 7, ("deletionVectors",), ("deletionVectors", "appendOnly")
+        )
 
-    def test_a_protocol_without_features_stays_as_it_is(self) -> None:
+    def test_a_protocol_without_features_is_unchanged(self) -> None:
         for protocol in (Protocol(1, 2), Protocol(2, 5), Protocol(2, 7, (), ("columnMapping", "icebergCompatV2"))):
-            assert relayed(protocol, frozenset()) == protocol
+            assert protocol_for_clients(protocol, frozenset()) == protocol
 
-    def test_one_protocol_covers_what_two_allow(self) -> None:
+    def test_a_covering_protocol_allows_what_two_allow(self) -> None:
         later = Protocol(3, 7, ("columnMapping",), ("columnMapping", "appendOnly"))
-        assert covering([Protocol(1, 4), later]) == covering([later, Protocol(1, 4)]) == later
-        both = covering([modern("deletionVectors"), later])
+        assert combined_protocol([Protocol(1, 4), later]) == combined_protocol([later, Protocol(1, 4)]) == later
+        both = combined_protocol([modern("deletionVectors"), later])
         assert both.reader_features == ("deletionVectors", "columnMapping")
         assert both.writer_features == ("deletionVectors", "appendOnly", "columnMapping")
 
 
 def test_each_feature_that_must_be_named_cannot_be_read_as_plain_parquet() -> None:
-    """Else a client in parquet format, which names none, would be refused in one format and served in the other."""
-    assert not [name for name, feature in FEATURES.items() if feature.named and feature.plain]
+    """Otherwise a client that names no features would be refused in delta format and served in parquet format."""
+    assert not [name for name, feature in FEATURES.items() if feature.must_be_named and feature.readable_as_parquet]
 
 
 @given(st.integers(-5, 10), st.integers(-5, 10), st.lists(st.text(max_size=5)), st.text(max_size=5))

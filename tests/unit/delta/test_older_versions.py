@@ -1,4 +1,4 @@
-"""Versions that were read before and are asked for again, as the pages of an answer do."""
+"""Repeated reads of a version, as for the pages of an answer."""
 
 import pytest
 
@@ -27,10 +27,10 @@ def table() -> TableInMemory:
     return TableInMemory()
 
 
-class TestHeads:
-    """What is told of a version beside its files, which the pages of a range ask for again and again."""
+class TestSummaries:
+    """Snapshots without files, which every page of a range needs."""
 
-    def test_they_are_kept_for_the_next_page(self, table):
+    def test_they_are_cached_for_the_next_page(self, table):
         for version in range(12):
             table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
         tables = DeltaTables()
@@ -41,7 +41,7 @@ class TestHeads:
             assert tables.summary(table.storage(), version).num_files == version + 1
         assert table.requests == ["ListObjectsV2"] * 3
 
-    def test_those_that_were_asked_for_longest_ago_make_room(self, table, monkeypatch):
+    def test_the_least_recently_used_is_evicted(self, table, monkeypatch):
         monkeypatch.setattr(snapshots, "MAX_SUMMARIES", 2)
         for version in range(12):
             table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
@@ -54,7 +54,7 @@ class TestHeads:
         tables.summary(table.storage(), 5)
         assert table.requests.count("GetObject") == 6
 
-    def test_they_are_of_the_log_that_is_there(self, table):
+    def test_a_replaced_log_is_read_again(self, table):
         table.commit(0, PROTOCOL, metadata())
         table.commit(1, add("a"))
         tables = DeltaTables()
@@ -62,7 +62,7 @@ class TestHeads:
         table.commit(1, add("b"), add("c"))
         assert tables.summary(table.storage(), 1).num_files == 2
 
-    def test_they_count_towards_what_is_kept(self, table):
+    def test_they_count_towards_the_cache_limit(self, table):
         table.commit(0, PROTOCOL, metadata(schemaString=SCHEMA + " " * 10_000))
         tables = DeltaTables(limits=CacheLimits(memory_bytes=9_000))
         for _ in range(2):
@@ -71,8 +71,8 @@ class TestHeads:
             assert "GetObject" in table.requests
 
 
-class TestAgain:
-    """The same version once more, for the next page of an answer."""
+class TestNextPage:
+    """The same version read again, for the next page of an answer."""
 
     def ten_files(self, table: TableInMemory) -> None:
         table.commit(0, PROTOCOL, metadata(), *(add(letter) for letter in "edcba"))
@@ -82,16 +82,16 @@ class TestAgain:
         rows = (add(letter) for letter in letters)
         table.put(name(version, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), *rows))
 
-    def test_a_process_that_knows_it_looks_at_the_log_and_no_more(self, table):
+    def test_a_cached_version_takes_one_listing(self, table):
         self.ten_files(table)
         tables = DeltaTables()
         first = tables.snapshot(table.storage())
         table.requests.clear()
-        assert tables.snapshot_from(table.storage(), first.checkpoint_id, 1) is first
+        assert tables.snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1) is first
         assert table.requests == ["ListObjectsV2"]
 
     @pytest.mark.parametrize("warm", [False, True])
-    def test_the_order_stays_whatever_came_since(self, table, warm):
+    def test_the_order_stays_after_new_commits_checkpoints_and_compactions(self, table, warm):
         self.ten_files(table)
         tables = DeltaTables()
         first = tables.snapshot(table.storage())
@@ -101,40 +101,40 @@ class TestAgain:
         tables = tables if warm else DeltaTables()
         tables.snapshot(table.storage())
         assert [file.path for file in tables.snapshot(table.storage(), version=1).adds()] != list("abcdefghij")
-        again = tables.snapshot_from(table.storage(), first.checkpoint_id, 1)
+        again = tables.snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1)
         assert [file.path for file in again.adds()] == list("abcdefghij")
         table.requests.clear()
-        assert tables.snapshot_from(table.storage(), first.checkpoint_id, 1) is again
+        assert tables.snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1) is again
         assert table.requests == ["ListObjectsV2"]
 
-    def test_it_is_first_read_from_where_others_can_read_it_too(self, table):
+    def test_the_first_page_is_read_from_the_newest_checkpoint(self, table):
         self.ten_files(table)
         tables = DeltaTables()
         old = tables.snapshot(table.storage())
-        assert tables.snapshot_to_page(table.storage(), old) is old
+        assert tables.snapshot_for_paging(table.storage(), old) is old
         self.checkpoint(table, 1, "jihgfedcba")
         table.delete(name(0))
         assert tables.snapshot(table.storage()) is old
-        first = tables.snapshot_to_page(table.storage(), old)
-        again = DeltaTables().snapshot_from(table.storage(), first.checkpoint_id, 1)
+        first = tables.snapshot_for_paging(table.storage(), old)
+        again = DeltaTables().snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1)
         assert [file.path for file in first.adds()] == [file.path for file in again.adds()] == list("jihgfedcba")
         assert tables.snapshot(table.storage()) is first
 
-    @pytest.mark.parametrize("made", [name(1, "checkpoint.parquet"), name(2, "checkpoint.parquet")])
-    def test_an_origin_that_was_made_since_is_found_also_by_who_looks_at_news_only(self, table, made):
-        """A checkpoint of a version long past, or another one of the last version."""
+    @pytest.mark.parametrize("new", [name(1, "checkpoint.parquet"), name(2, "checkpoint.parquet")])
+    def test_a_checkpoint_that_is_newer_than_the_cached_listing_is_found(self, table, new):
+        """A checkpoint of an old version, or a second one of the last version."""
         self.ten_files(table)
         table.commit(2)
         table.put(v2_name(2, "json"), commit(PROTOCOL, metadata(), *(add(letter) for letter in "abcdefghij")))
         tables = DeltaTables()
         tables.snapshot(table.storage())
-        table.put(made, checkpoint(PROTOCOL, metadata(), *(add(letter) for letter in "jihgfedcba")))
-        origin = list_log(table.objects(), table.location).segment(int(made[11:31])).checkpoint_id
+        table.put(new, checkpoint(PROTOCOL, metadata(), *(add(letter) for letter in "jihgfedcba")))
+        checkpoint_id = list_log(table.objects(), table.location).segment(int(new[11:31])).checkpoint_id
         for _ in range(2):
-            again = tables.snapshot_from(table.storage(), origin, 2)
+            again = tables.snapshot_from_checkpoint(table.storage(), checkpoint_id, 2)
             assert [file.path for file in again.adds()] == list("jihgfedcba")
 
-    def test_an_origin_that_was_cleaned_up_is_told_also_by_who_has_listed_it(self, table):
+    def test_a_start_that_was_cleaned_up_is_an_error_even_if_it_is_in_the_cached_listing(self, table):
         self.ten_files(table)
         tables = DeltaTables()
         first = tables.snapshot(table.storage())
@@ -143,15 +143,15 @@ class TestAgain:
         tables.snapshot(table.storage())
         table.delete(name(0), name(1))
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            tables.snapshot_from(table.storage(), first.checkpoint_id, 1)
+            tables.snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1)
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            DeltaTables().snapshot_from(table.storage(), first.checkpoint_id, 1)
+            DeltaTables().snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1)
 
-    def test_another_table_that_took_the_place_is_not_taken_for_it(self, table):
+    def test_a_replaced_table_is_an_error(self, table):
         self.ten_files(table)
         tables = DeltaTables()
         first = tables.snapshot(table.storage())
         table.commit(0, PROTOCOL, metadata(id="another"), add("x"))
         table.commit(1, add("y"))
         with pytest.raises(MalformedRequestError, match="Please restart the query"):
-            tables.snapshot_from(table.storage(), first.checkpoint_id, 1)
+            tables.snapshot_from_checkpoint(table.storage(), first.checkpoint_id, 1)

@@ -1,4 +1,4 @@
-"""Where the files of a table lie, from what its log says, and which of them are not the table's."""
+"""The S3 keys of the paths in a log, and which paths are refused."""
 
 import uuid
 from pathlib import Path
@@ -51,12 +51,12 @@ class TestRelative:
     def test_a_path_is_decoded_exactly_once(self, path: str, expected: str) -> None:
         assert key(path) == expected
 
-    def test_a_table_at_the_root_of_a_bucket_has_keys_without_a_slash_in_front(self) -> None:
+    def test_keys_of_a_table_at_the_root_of_a_bucket_have_no_leading_slash(self) -> None:
         assert FilePaths(S3Location("bucket", "")).find("f.parquet") == ("bucket", "f.parquet")
 
     @given(st.lists(st.text(st.sampled_from("ab=%:/.2\n") | st.characters(exclude_categories=["Cs"])), max_size=4))
     @settings(deadline=None, max_examples=examples(500))
-    def test_many_are_found_where_each_is_found(self, paths: list[str]) -> None:
+    def test_finding_many_paths_equals_finding_each(self, paths: list[str]) -> None:
         for table in (CLONE, FilePaths(S3Location("bucket", ""))):
             try:
                 expected = [table.find(path) for path in paths]
@@ -78,11 +78,11 @@ class TestRelative:
         assert key(path) == expected
 
     @pytest.mark.parametrize("path", ["..", "../a", "x/../../a", "%2E%2E/other/a", "../table2/a", "../../../../a"])
-    def test_no_dots_lead_out_of_the_table(self, path: str) -> None:
+    def test_dots_do_not_escape_the_table(self, path: str) -> None:
         with pytest.raises(UnsupportedOperationError, match=REFUSAL):
             key(path)
 
-    def test_a_path_of_broken_utf8_is_malformed(self) -> None:
+    def test_a_path_of_invalid_utf8_is_malformed(self) -> None:
         with pytest.raises(MalformedRequestError):
             key("p=%FF/f")
 
@@ -98,7 +98,7 @@ class TestAbsolute:
             ("s3://bucket/other/f", ("bucket", "other/f")),
         ],
     )
-    def test_it_is_followed_below_the_table_and_its_auxiliary_locations(
+    def test_a_path_in_the_table_or_an_auxiliary_location_is_accepted(
         self, path: str, expected: tuple[str, str]
     ) -> None:
         assert CLONE.find(path) == expected
@@ -123,7 +123,7 @@ class TestAbsolute:
             "hdfs://archive/old/base/f",
         ],
     )
-    def test_it_is_followed_nowhere_else_and_not_repeated(self, path: str) -> None:
+    def test_any_other_path_is_refused_and_not_shown(self, path: str) -> None:
         for find in (CLONE.find, lambda path: CLONE.find_deletion_vector(vector("p", path))):
             with pytest.raises(UnsupportedOperationError, match=REFUSAL) as caught:
                 find(path)
@@ -132,20 +132,20 @@ class TestAbsolute:
 
 class TestDeletionVectors:
     def test_a_file_is_named_by_a_uuid_below_a_random_directory(self) -> None:
-        """The examples of the Delta protocol's own text."""
+        """The examples of the Delta protocol specification."""
         name = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
         paths = FilePaths(TABLE)
         assert paths.find_deletion_vector(vector("u", "ab^-aqEH.-t@S}K{vb[*k^")) == ("bucket", f"some/table/ab/{name}")
         assert paths.find_deletion_vector(vector("u", "^-aqEH.-t@S}K{vb[*k^")) == ("bucket", f"some/table/{name}")
 
     @given(st.uuids(), st.text(st.sampled_from("abcXYZ019%"), max_size=4))
-    def test_any_uuid_comes_back(self, name: uuid.UUID, directory: str) -> None:
+    def test_every_uuid_is_decoded(self, name: uuid.UUID, directory: str) -> None:
         number = [int.from_bytes(name.bytes[at : at + 4]) for at in range(0, 16, 4)]
         code = "".join(Z85[word // 85**power % 85] for word in number for power in range(4, -1, -1))
         _, found = FilePaths(S3Location("bucket", "")).find_deletion_vector(vector("u", directory + code))
         assert found == f"{directory}/deletion_vector_{name}.bin".removeprefix("/")
 
-    def test_those_of_real_writers_are_there(self, golden_tables: Path) -> None:
+    def test_the_vectors_of_real_writers_exist(self, golden_tables: Path) -> None:
         found = 0
         for log in golden_tables.glob("*/_delta_log/*.json"):
             if log.stat().st_size > 1_000_000:
@@ -160,11 +160,11 @@ class TestDeletionVectors:
         assert found
 
     @pytest.mark.parametrize("code", ["", "short", "^-aqEH.-t@S}K{vb[*k", "~" * 20, "#" * 20, "../" + "0" * 20])
-    def test_a_code_that_is_none_is_refused(self, code: str) -> None:
+    def test_an_invalid_code_is_refused(self, code: str) -> None:
         with pytest.raises(SharingError) as caught:
             FilePaths(TABLE).find_deletion_vector(vector("u", code))
         assert caught.value.status == 400
 
-    def test_an_unknown_kind_is_refused(self) -> None:
+    def test_an_unknown_storage_type_is_refused(self) -> None:
         with pytest.raises(MalformedRequestError):
             FilePaths(TABLE).find_deletion_vector(vector("x", "whatever"))

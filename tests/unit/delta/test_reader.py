@@ -1,4 +1,4 @@
-"""Snapshots from the files of a log segment: checkpoints of every kind, in memory or on disk."""
+"""Snapshots from the files of a log segment: every form of checkpoint, in memory or on disk."""
 
 import itertools
 import tempfile
@@ -70,7 +70,7 @@ CHECKPOINTS = {
         name(2, "checkpoint.0000000001.0000000002.parquet"): SIDECARS["one.parquet"],
         name(2, "checkpoint.0000000002.0000000002.parquet"): checkpoint(add("c", size=300), *TOP),
     },
-    "sidecar by its whole path": {
+    "sidecar by its absolute path": {
         v2_name(2, "json"): commit(
             *TOP,
             NAMED[0],
@@ -80,12 +80,12 @@ CHECKPOINTS = {
 }
 
 
-@pytest.mark.parametrize("kind", CHECKPOINTS)
+@pytest.mark.parametrize("form", CHECKPOINTS)
 @pytest.mark.parametrize("on_disk", [False, True])
-def test_a_checkpoint_of_any_kind_gives_the_same_snapshot(monkeypatch, kind, on_disk):
+def test_every_form_of_checkpoint_gives_the_same_snapshot(monkeypatch, form, on_disk):
     if on_disk:
         monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
-    table = table_at_checkpoint(**CHECKPOINTS[kind])
+    table = table_at_checkpoint(**CHECKPOINTS[form])
     snapshot = read(table)
     assert paths(snapshot) == ["b", "c", "d"]
     assert totals(snapshot) == (3, 4320, 1)
@@ -95,16 +95,16 @@ def test_a_checkpoint_of_any_kind_gives_the_same_snapshot(monkeypatch, kind, on_
     assert totals(older) == (3, 321, 1)
 
 
-KINDS = ["JSON with sidecars", "Parquet with sidecars", "classic name with sidecars", "parts"]
+FORMS = ["JSON with sidecars", "Parquet with sidecars", "classic name with sidecars", "parts"]
 
 
-@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(KINDS, 2)))
-def test_of_two_checkpoints_of_a_version_one_is_read(one, other):
+@pytest.mark.parametrize(("one", "other"), list(itertools.combinations(FORMS, 2)))
+def test_one_checkpoint_is_read_if_a_version_has_two(one, other):
     snapshot = read(table_at_checkpoint(**CHECKPOINTS[one], **CHECKPOINTS[other]))
     assert (paths(snapshot), totals(snapshot)) == (["b", "c", "d"], (3, 4320, 1))
 
 
-def test_sidecars_are_read_at_the_same_time():
+def test_sidecars_are_read_in_parallel():
     together = threading.Barrier(len(SIDECARS), timeout=60)
     table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
     table.s3.on_get = lambda key: together.wait() if "_sidecars" in key else None
@@ -122,7 +122,7 @@ def test_sidecars_are_read_at_the_same_time():
         "../../../another/_delta_log/_sidecars/two.parquet",
     ],
 )
-def test_a_sidecar_outside_of_the_table_is_not_read(path):
+def test_a_sidecar_outside_the_table_is_refused(path):
     table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
     with pytest.raises(MalformedRequestError, match="names a file outside of the table") as raised:
         read(table)
@@ -136,7 +136,7 @@ def test_a_sidecar_outside_of_the_table_is_not_read(path):
         "s3://delta-tests/tables/one/../another/_delta_log/_sidecars/two.parquet",
     ],
 )
-def test_dots_do_not_lead_out_of_the_table(path):
+def test_dots_do_not_escape_the_table(path):
     table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
     table.s3.objects["tables/another/_delta_log/_sidecars/two.parquet"] = (SIDECARS["two.parquet"], 0)
     with pytest.raises(SharingError) as raised:
@@ -144,14 +144,14 @@ def test_dots_do_not_lead_out_of_the_table(path):
     assert raised.value.status == 400
 
 
-def test_a_sidecar_is_named_as_a_path_is():
+def test_the_path_of_a_sidecar_is_percent_encoded():
     table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar("a%20b.parquet", SIDECARS["one.parquet"]))})
     table.put("_delta_log/_sidecars/a b.parquet", SIDECARS["one.parquet"])
     assert paths(read(table)) == ["b", "d"]
 
 
 @pytest.mark.parametrize("missing", SIDECARS)
-def test_a_checkpoint_without_one_of_its_sidecars_is_no_answer(missing):
+def test_a_missing_sidecar_is_an_error(missing):
     table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
     table.delete(f"_delta_log/_sidecars/{missing}")
     with pytest.raises(TableFilesError, match="^table files missing$"):
@@ -183,17 +183,17 @@ def test_compacted_commits_are_read_instead_of_their_originals():
 
 @pytest.fixture
 def spool(monkeypatch, tmp_path) -> Path:
-    """Where checkpoints lie, all of which are too large for memory."""
+    """The temporary directory, with every checkpoint too large for memory."""
     monkeypatch.setattr(reader, "MAX_IN_MEMORY", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     return tmp_path
 
 
-def test_a_large_checkpoint_lies_on_disk_as_long_as_its_snapshot(spool):
+def test_a_large_checkpoint_is_on_disk_as_long_as_its_snapshot_exists(spool):
     tables, table = DeltaTables(), table_at_checkpoint(**CHECKPOINTS["Parquet with sidecars"])
     snapshot = tables.snapshot(table.storage())
     assert open_files_in(spool) == 3
-    assert list(spool.iterdir()) == []  # none has a name, so none outlives the process
+    assert list(spool.iterdir()) == []  # unlinked, so no file outlives the process
     del tables
     assert len(list(snapshot.adds())) == 3
     del snapshot
@@ -206,7 +206,7 @@ def open_files_in(folder: Path) -> int:
 
 
 class FullDisk:
-    """What a temporary file is where no space is left: `/dev/full`, which fails as a disk does."""
+    """A temporary file on a full disk: `/dev/full` fails in the same way."""
 
     def __init__(self, *, buffering: int = -1, **_: object) -> None:
         self._file = Path("/dev/full").open("r+b", buffering)  # noqa: SIM115
@@ -216,15 +216,15 @@ class FullDisk:
 
 
 @pytest.mark.usefixtures("spool")
-def test_a_checkpoint_that_fits_nowhere_is_a_400(monkeypatch):
+def test_a_checkpoint_larger_than_the_disk_is_a_400(monkeypatch):
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", FullDisk)
-    monkeypatch.setattr(reader, "OPEN_FILES", Path("/nowhere"))  # else the device would lose its name
-    with pytest.raises(AnswerTooLargeError, match="larger than the space") as raised:
+    monkeypatch.setattr(reader, "OPEN_FILES", Path("/nowhere"))  # otherwise the reader would unlink the device
+    with pytest.raises(AnswerTooLargeError, match="larger than the temporary storage") as raised:
         read(table_at_checkpoint(**CHECKPOINTS["classic name with sidecars"]))
     assert raised.value.status == 400
 
 
-def test_a_checkpoint_that_vanishes_while_it_is_read_leaves_no_file(spool):
+def test_a_checkpoint_that_is_deleted_during_the_read_leaves_no_file(spool):
     table = table_at_checkpoint(**CHECKPOINTS["JSON with sidecars"])
     table.delete("_delta_log/_sidecars/two.parquet")
     with pytest.raises(TableFilesError):
@@ -232,31 +232,31 @@ def test_a_checkpoint_that_vanishes_while_it_is_read_leaves_no_file(spool):
     assert list(spool.iterdir()) == []
 
 
-STATED = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+WITH_TIMESTAMPS = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
 
 
-def stated(time: int):
+def commit_info(time: int):
     return {"commitInfo": {"inCommitTimestamp": time}}
 
 
-def test_the_time_that_a_commit_states_is_the_snapshots():
+def test_an_in_commit_timestamp_is_the_time_of_the_snapshot():
     table = TableInMemory()
-    table.commit(0, stated(50), PROTOCOL, STATED, at_ms=1000)
-    table.commit(1, stated(60), add("a"), at_ms=2000)
+    table.commit(0, commit_info(50), PROTOCOL, WITH_TIMESTAMPS, at_ms=1000)
+    table.commit(1, commit_info(60), add("a"), at_ms=2000)
     assert read(table).timestamp == 60
     assert DeltaTables().snapshot(table.storage(), version=0).timestamp == 50
 
 
-def test_the_time_that_a_commit_states_is_read_also_where_its_checkpoint_is():
+def test_an_in_commit_timestamp_is_read_even_if_the_version_has_a_checkpoint():
     table = TableInMemory()
-    table.commit(4, stated(60), add("a"), at_ms=2000)
-    table.put(name(4, "checkpoint.parquet"), checkpoint(PROTOCOL, STATED, add("a")), at_ms=3000)
+    table.commit(4, commit_info(60), add("a"), at_ms=2000)
+    table.put(name(4, "checkpoint.parquet"), checkpoint(PROTOCOL, WITH_TIMESTAMPS, add("a")), at_ms=3000)
     assert read(table).timestamp == 60
     table.delete(name(4))
     assert read(table).timestamp == 3000
 
 
-def test_a_checkpoint_and_ten_commits_take_fourteen_requests_at_most():
+def test_a_checkpoint_and_ten_commits_take_thirteen_requests():
     table = TableInMemory()
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
     table.hint(10)
@@ -267,7 +267,7 @@ def test_a_checkpoint_and_ten_commits_take_fourteen_requests_at_most():
     assert sorted(table.requests) == ["GetObject"] * 12 + ["ListObjectsV2"]
 
 
-def test_commits_and_checkpoint_are_read_at_the_same_time():
+def test_commits_and_checkpoint_are_read_in_parallel():
     table = table_at_checkpoint(**CHECKPOINTS["parts"])
     together = threading.Barrier(3, timeout=60)
     table.s3.on_get = lambda key: None if key.endswith("_last_checkpoint") else together.wait()

@@ -1,4 +1,4 @@
-"""Versions, snapshots and moments of a table; and what is refused."""
+"""Versions, snapshots and timestamps of a table, and which tables are refused."""
 
 import subprocess
 import sys
@@ -37,7 +37,7 @@ def test_a_new_table_is_read_at_its_latest_version(table):
     assert (snapshot.version, snapshot.timestamp, paths(snapshot)) == (1, 1000, ["b", "c"])
 
 
-def test_a_table_lies_anywhere_in_a_bucket(aws: EmbeddedAws):
+def test_a_table_may_have_any_prefix(aws: EmbeddedAws):
     table = TableInS3(aws, prefix=f"{uuid.uuid4()}/a b/100%/é#?&+=")
     table.commit(0, PROTOCOL, metadata(), add("a"))
     table.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
@@ -48,7 +48,7 @@ def test_a_table_lies_anywhere_in_a_bucket(aws: EmbeddedAws):
     assert [each.version for each in tables.commits(table.storage(), 0, 1)] == [0, 1]
 
 
-def test_a_log_that_is_deleted_while_it_is_read_is_missing(table):
+def test_a_log_that_is_deleted_during_the_read_is_missing(table):
     table.commit(0, PROTOCOL, metadata(), add("a"))
     table.commit(1, add("b"))
     table.s3.on_get = lambda key: key.endswith("_last_checkpoint") or table.s3.objects.clear()
@@ -57,7 +57,7 @@ def test_a_log_that_is_deleted_while_it_is_read_is_missing(table):
 
 
 @pytest.mark.parametrize("look_back", [0, 5, 100])
-def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table, monkeypatch, look_back):
+def test_a_version_older_than_the_hint_is_found_in_the_whole_log(table, monkeypatch, look_back):
     monkeypatch.setattr(listing, "LOOK_BACK", look_back)
     for version in range(21):
         table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)))
@@ -71,7 +71,7 @@ def test_an_older_version_than_the_hint_tells_of_is_found_in_the_whole_log(table
 
 
 @pytest.mark.parametrize("look_back", [0, 100])
-def test_a_version_that_was_cleaned_up_is_refused_with_the_earliest(table, monkeypatch, look_back):
+def test_the_error_for_a_version_that_was_cleaned_up_names_the_earliest(table, monkeypatch, look_back):
     monkeypatch.setattr(listing, "LOOK_BACK", look_back)
     table.put(name(10, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
     table.hint(10)
@@ -84,16 +84,16 @@ def test_a_version_that_was_cleaned_up_is_refused_with_the_earliest(table, monke
     assert tables.snapshot(table.storage(), version=10).num_files == 1
 
 
-def test_a_moment_gives_the_version_that_was_current(table):
+def test_a_timestamp_gives_the_version_that_was_current(table):
     table.commit(0, PROTOCOL, metadata(), add("a"), at_ms=1000)
     table.commit(1, add("b"), at_ms=2000)
     tables, storage = DeltaTables(), table.storage()
-    for moment, before, after in ((1000, 0, 0), (1001, 0, 1), (2000, 1, 1)):
-        assert tables.snapshot(storage, timestamp_ms=moment).version == before
-        assert tables.version_at_or_before(storage, moment) == before
-        assert tables.version_at_or_after(storage, moment) == after
+    for timestamp, before, after in ((1000, 0, 0), (1001, 0, 1), (2000, 1, 1)):
+        assert tables.snapshot(storage, timestamp_ms=timestamp).version == before
+        assert tables.version_at_or_before(storage, timestamp) == before
+        assert tables.version_at_or_after(storage, timestamp) == after
     assert tables.version_at_or_after(storage, 0) == 0
-    for read in (tables.version_at_or_before, lambda s, moment: tables.snapshot(s, timestamp_ms=moment)):
+    for read in (tables.version_at_or_before, lambda s, timestamp: tables.snapshot(s, timestamp_ms=timestamp)):
         with pytest.raises(BeforeHistoryError):
             read(storage, 999)
         with pytest.raises(AfterHistoryError):
@@ -102,9 +102,9 @@ def test_a_moment_gives_the_version_that_was_current(table):
         tables.version_at_or_after(storage, 2001)
 
 
-def test_a_moment_is_looked_for_among_the_times_that_commits_state(table):
-    stated = {"configuration": {"delta.enableInCommitTimestamps": "true"}}
-    table.commit(0, {"commitInfo": {"inCommitTimestamp": 10}}, PROTOCOL, metadata(**stated), at_ms=9000)
+def test_a_timestamp_is_compared_with_in_commit_timestamps(table):
+    with_timestamps = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    table.commit(0, {"commitInfo": {"inCommitTimestamp": 10}}, PROTOCOL, with_timestamps, at_ms=9000)
     table.commit(1, {"commitInfo": {"inCommitTimestamp": 20}}, add("a"), at_ms=9001)
     tables, storage = DeltaTables(), table.storage()
     assert tables.version_at_or_after(storage, 11) == 1
@@ -113,8 +113,8 @@ def test_a_moment_is_looked_for_among_the_times_that_commits_state(table):
 
 
 @pytest.mark.parametrize("hinted", [False, True])
-def test_a_version_has_one_time_however_much_of_the_log_was_listed(table, hinted):
-    """S3 tells times in whole seconds, so commits of one second are told apart by counting."""
+def test_the_time_of_a_version_does_not_depend_on_the_start_of_the_listing(table, hinted):
+    """S3 times are whole seconds, so commits within a second are distinguished by counting."""
     for version in range(8):
         table.commit(version, *([PROTOCOL, metadata()] if version == 0 else []), add(str(version)), at_ms=5000)
     table.put(name(4, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata()), at_ms=5000)
@@ -127,7 +127,7 @@ def test_a_version_has_one_time_however_much_of_the_log_was_listed(table, hinted
     assert tables.snapshot(storage, timestamp_ms=timestamp).version == 7
 
 
-def test_a_version_that_is_not_there_is_refused(table):
+def test_a_version_that_does_not_exist_is_refused(table):
     table.commit(0, PROTOCOL, metadata())
     with pytest.raises(MalformedRequestError, match="Cannot load table version 1 as it does not exist"):
         DeltaTables().snapshot(table.storage(), version=1)
@@ -149,7 +149,7 @@ def upgraded(table):
         (upgraded, UnsupportedOperationError),
     ],
 )
-def test_a_table_that_cannot_be_read_is_refused_without_showing_where_it_lies(table, arrange, error):
+def test_the_error_for_an_unreadable_table_does_not_show_its_location(table, arrange, error):
     arrange(table)
     with pytest.raises(error) as raised:
         DeltaTables().snapshot(table.storage())
@@ -158,14 +158,14 @@ def test_a_table_that_cannot_be_read_is_refused_without_showing_where_it_lies(ta
         assert secret not in raised.value.message
 
 
-def test_a_bucket_that_does_not_exist_is_missing_files(aws: EmbeddedAws):
+def test_a_bucket_that_does_not_exist_is_reported_as_missing_files(aws: EmbeddedAws):
     table = TableInS3(aws)
     table.location = type(table.location)("no-such-bucket-anywhere", "x")
     with pytest.raises(TableFilesError, match="^table files missing$"):
         DeltaTables().snapshot(table.storage())
 
 
-def test_a_version_is_not_named_if_the_log_cannot_be_read_up_to_it(table):
+def test_the_latest_version_is_refused_if_the_log_has_a_gap(table):
     table.commit(0, PROTOCOL, metadata())
     table.commit(2, add("a"))
     with pytest.raises(MalformedRequestError, match="the commit of version 1 is missing"):
@@ -176,12 +176,12 @@ def test_a_version_is_not_named_if_the_log_cannot_be_read_up_to_it(table):
     ("needed", "not_needed"),
     [("core.delta.tables", "arro3.io"), ("core.delta.tables", "deltalake"), ("core.delta.reader", "deltalake")],
 )
-def test_the_version_needs_no_parquet_reader_and_nothing_needs_deltalake(needed, not_needed):
+def test_versions_do_not_import_the_parquet_reader_and_nothing_imports_deltalake(needed, not_needed):
     imports = f"import sys, {needed}; sys.exit({not_needed!r} in sys.modules)"
     assert subprocess.run([sys.executable, "-c", imports], check=False).returncode == 0
 
 
-def test_a_log_that_took_another_ones_place_within_a_second_is_recognised_by_its_content(table):
+def test_a_log_replaced_within_a_second_is_detected_by_its_content(table):
     table.commit(0, PROTOCOL, metadata(), add("old"), at_ms=5000)
     tables = DeltaTables()
     assert paths(tables.snapshot(table.storage())) == ["old"]
@@ -189,26 +189,26 @@ def test_a_log_that_took_another_ones_place_within_a_second_is_recognised_by_its
     assert paths(tables.snapshot(table.storage())) == ["new"]
 
 
-def test_a_log_that_is_replaced_while_it_is_read_is_never_mixed_with_the_new_one(table):
+def test_a_log_that_is_replaced_during_the_read_is_never_mixed_with_the_new_one(table):
     table.commit(0, PROTOCOL, metadata(), add("a0"))
     table.commit(1, add("a1"))
 
-    def replace_it(key: str) -> None:
+    def replace_log(key: str) -> None:
         table.s3.on_get = lambda _: None
         table.commit(0, PROTOCOL, metadata(), add("b0"))
         table.commit(1, add("b1"))
 
     tables = DeltaTables()
     assert tables.latest_version(table.storage()) == 1
-    table.s3.on_get = replace_it
+    table.s3.on_get = replace_log
     assert paths(tables.snapshot(table.storage())) == ["b0", "b1"]
 
 
-def test_commits_that_cannot_be_held_at_once_are_refused(table, monkeypatch):
+def test_commits_that_do_not_fit_in_memory_are_refused(table, monkeypatch):
     monkeypatch.setattr(commits, "MAX_COMMIT_BYTES", 1000)
     table.commit(0, PROTOCOL, metadata())
     table.commit(1, add("a", stats="x" * 500))
-    with pytest.raises(AnswerTooLargeError, match="Have the table's owner make a checkpoint"):
+    with pytest.raises(AnswerTooLargeError, match="Ask the table's owner to create a checkpoint"):
         DeltaTables().snapshot(table.storage())
     assert len(list(DeltaTables().commits(table.storage(), 0, 1))) == 2
     table.commit(2, add("b", stats="x" * 1000))
@@ -216,7 +216,7 @@ def test_commits_that_cannot_be_held_at_once_are_refused(table, monkeypatch):
         DeltaTables().commits(table.storage(), 2, 2)
 
 
-def test_what_was_committed_is_known_only_where_the_commits_are_still_there(table):
+def test_a_range_is_refused_if_its_commits_were_cleaned_up(table):
     table.put(name(3, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
     table.commit(4, add("b"))
     assert DeltaTables().snapshot(table.storage(), version=3).num_files == 1

@@ -1,4 +1,4 @@
-"""The project's Markdown files, and the parts of them that can be wrong: links, anchors, targets, snippets."""
+"""The project's Markdown files, split into the parts that tests check: prose, links, anchors and snippets."""
 
 import re
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Document:
 
     @cached_property
     def _parts(self) -> tuple[list[str], list[Snippet]]:
-        """Lines outside of fenced blocks, and the fenced blocks."""
+        """Returns the lines outside fenced blocks, and the fenced blocks."""
         prose: list[str] = []
         snippets: list[Snippet] = []
         fence: re.Match[str] | None = None
@@ -62,7 +62,7 @@ class Document:
 
     @cached_property
     def anchors(self) -> set[str]:
-        """Of headings, as GitHub and the site both make them."""
+        """The anchors of the headings, which are the same on GitHub and on the site."""
         included = "\n".join((ROOT / found["path"]).read_text() for found in SNIPPET.finditer(self.text))
         headings = re.findall(r"^#+ (.+)$", "\n".join([*self.prose, included]), re.MULTILINE)
         return {_slug(heading) for heading in headings}
@@ -74,8 +74,8 @@ def _slug(heading: str) -> str:
 
 
 def documents() -> list[Document]:
-    """Every Markdown file of the project, without generated, cached and vendored ones."""
-    folders = (ROOT / name for name in ("bench", "core", "docs", "events", "explorer", "infra", "tests", ".github"))
+    """Returns every Markdown file of the project, except build output."""
+    folders = (ROOT / name for name in ("bench", "core", "docs", "events", "infra", "tests", ".github"))
     nested = (path for folder in folders for path in folder.rglob("*.md"))
     found = [*ROOT.glob("*.md"), *nested]
     return [Document(path) for path in sorted(found) if not {".pytest_cache", ".aws-sam"} & set(path.parts)]

@@ -1,3 +1,5 @@
+"""The documentation matches the project: links, make targets, routes, errors, snippets and line lengths."""
+
 import ast
 import re
 import shutil
@@ -7,6 +9,7 @@ import tomllib
 import pytest
 import yaml
 
+from cli.serve.routes import ANY, read_routes
 from core import errors
 from tests.unit.docs.markdown import LINK, ROOT, Document, documents
 
@@ -41,7 +44,7 @@ def test_pages_of_the_site_link_only_to_pages_of_the_site(document: Document) ->
 
 
 @every_document
-def test_make_targets_that_are_named_exist(document: Document) -> None:
+def test_make_targets_exist(document: Document) -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     code = [*re.findall(r"`([^`]+)`", "\n".join(document.prose)), *(snippet.text for snippet in document.snippets)]
     named = {target for text in code for target in MAKE.findall(text)} - {"bench-"}  # `make bench-NAME`
@@ -57,7 +60,7 @@ def test_lines_wrap_at_120_characters(document: Document) -> None:
 
 
 def _may_be_long(line: str) -> bool:
-    """Tables do not wrap, and neither do links and addresses."""
+    """Tables, links and URLs do not wrap."""
     return line.lstrip().startswith("|") or max(map(len, LINK.sub("", line).split()), default=0) > MAX_LINE // 2
 
 
@@ -91,7 +94,7 @@ def test_the_readme_is_short_and_begins_with_the_demo_and_the_tests() -> None:
     assert commands[:2] == ["make demo", "make test"]
 
 
-def test_every_page_but_single_decisions_is_in_the_navigation_of_the_site() -> None:
+def test_every_page_except_decision_records_is_in_the_navigation_of_the_site() -> None:
     configuration = tomllib.loads((ROOT / "zensical.toml").read_text())
     pages = {str(path.relative_to(ROOT / "docs")) for path in (ROOT / "docs").rglob("*.md")}
     decisions = {page for page in pages if page.startswith("decisions/0")}
@@ -112,15 +115,13 @@ def test_troubleshooting_has_a_section_for_each_error() -> None:
     assert {f"## {error.status} {error.code}" for error in classes} <= headings
 
 
-def test_the_table_of_routes_is_that_of_the_template() -> None:
+def test_the_api_page_lists_the_routes_of_the_template() -> None:
     page = (ROOT / "docs/api.md").read_text()
     documented = set(re.findall(r"^\| ([A-Z]+) \| `([^`]+)`", page, re.MULTILINE))
-    template = (ROOT / "infra/template.yaml").read_text()
-    paths = set(re.findall(r'Path: "?(/shares(?:\{\w+\}|[\w/-])*)', template))
-    assert {path for _, path in documented} == paths
+    assert documented == {(route.method, route.resource) for route in read_routes() if route.method != ANY}
 
 
-def test_decision_records_have_one_screen_and_are_listed() -> None:
+def test_decision_records_fit_on_one_screen_and_are_listed() -> None:
     listed = (ROOT / "docs/decisions/README.md").read_text()
     for path in sorted((ROOT / "docs/decisions").glob("0*.md")):
         assert path.name in listed

@@ -8,15 +8,15 @@ from core.index.write import packing
 
 @pytest.fixture
 def small_chunks() -> Iterator[None]:
-    """Of some forty files each, as `env.files` makes them."""
+    """Chunks of about forty files each, with files as `indexed_table.files` makes them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(packing, "CONTENT_BYTES", 4500)
         yield
 
 
 @pytest.fixture
-def one_by_one() -> Iterator[None]:
-    """Chunks are read when they are needed, and not before."""
+def one_chunk_per_read() -> Iterator[None]:
+    """Reads one chunk per request, and one request ahead."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "FIRST_BYTES", 1)

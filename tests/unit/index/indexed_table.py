@@ -1,4 +1,4 @@
-"""A table in memory with its index in DynamoDB, also in memory, and the builds and processes that work on them."""
+"""A table and its index, both in memory, with the builds that write the index and the processes that read it."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ from core.index.write.incremental_build import build_incremental
 from core.index.write.writer import IndexWriter
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, indexed, older_index
+from pipeline.local_build import IndexTable, indexed, live_index
 from pipeline.storage import TableObjects
 from tests.memory_dynamodb import MemoryDynamoDB
 from tests.unit.delta.builder import PROTOCOL, Action, TableInMemory, add, metadata
@@ -37,7 +37,7 @@ def schema_of(**types: Any) -> str:
 
 
 def mapped(**physical_names: str) -> str:
-    """The schema of columns that have other names in files and statistics."""
+    """A schema with column mapping: columns have other names in files and statistics."""
     fields = [
         {
             "name": name,
@@ -55,7 +55,7 @@ def metadata_of(*partition_columns: str, **types: Any) -> Metadata:
 
 
 def stats(number: int, text: str | None = None) -> str:
-    """One value of `id`, and a text of `s` that does not compress."""
+    """Statistics of a file with one value of `id`, and one of `s` that does not compress."""
     values = {"id": number, "s": text or hashlib.sha256(str(number).encode()).hexdigest()[:31]}
     return json.dumps({"numRecords": 10, "minValues": values, "maxValues": values, "nullCount": {"id": 0, "s": 0}})
 
@@ -81,14 +81,14 @@ class IndexedTable:
         self.indexes = IndexTable(self.store, self.writer)
 
     def begin(self, *actions: Action) -> None:
-        """The table's first commit: of `id` and `s`, partitioned by `p`."""
+        """Makes the first commit: a table with columns `id` and `s`, partitioned by `p`."""
         schema = schema_of(id="long", s="string", p="string")
         self.lake.commit(0, PROTOCOL, metadata(schemaString=schema), *actions)
 
-    def build(self, *, at: float = 0.0, anew: bool = False, columns: int = INDEXED_COLUMNS) -> Head:
-        """Of the latest version, at a moment."""
+    def build(self, *, at: float = 0.0, full: bool = False, columns: int = INDEXED_COLUMNS) -> Head:
+        """Indexes the latest version at the time `at`: incrementally if there is an index, unless `full`."""
         head = self.writer.head(self.table)
-        return self.build_on(None if anew else head, head, at=at, columns=columns)
+        return self.build_on(None if full else head, head, at=at, columns=columns)
 
     def build_on(
         self, older: Head | None, expected: Head | None, *, at: float = 0.0, columns: int = INDEXED_COLUMNS
@@ -99,33 +99,33 @@ class IndexedTable:
         if older is None:
             replayed = read_snapshot(*opened, log.segment(log.version))
             live = expected.build if expected else None
-            adds = [(each, None) for each in replayed.snapshot.adds()]
-            return build_full(build, indexed(replayed), adds, live, columns=columns)
-        base = older_index(self.indexes, opened, older)
+            files = [(each, None) for each in replayed.snapshot.adds()]
+            return build_full(build, indexed(replayed), files, live, columns=columns)
+        base = live_index(self.indexes, opened, older)
         assert base is not None
         segment = log.segment_after(base.version, f"{base.version}:index", log.version)
         replayed = read_snapshot(*opened, segment, checkpoint=base)
         return build_incremental(build, base, indexed(replayed), replayed.state.files, columns=columns)
 
     def reader(self, now: Callable[[], float] = lambda: 0.0) -> DeltaTables:
-        """A process that reads the table, with a clock of its own."""
+        """A process that reads the table, with its own clock."""
         return DeltaTables(index=StoredIndexes(self._store(), now=now))
 
     def _store(self) -> IndexStore:
-        """Each process has its own, with the chunks that it read last."""
+        """Each process has its own store, because it caches chunks."""
         return IndexStore(cast("Any", self.dynamodb), TABLE, sleep=lambda _: None)
 
     def snapshot(self, reader: DeltaTables | None = None) -> Snapshot:
         return (reader or self.reader()).snapshot(self.lake.storage())
 
     def root(self) -> Root:
-        """Of the live build."""
+        """The root of the live build."""
         head = self.writer.head(self.table)
         assert head is not None
         return Root.unpack(self.store.root(self.table, head.build))
 
     def keys(self, part: str, build: str = "") -> set[tuple[str, str]]:
-        """Of the items that are there now: `C` for chunks, `K` for buckets, `ROOT` for roots."""
+        """The keys of existing items. `part` is `C` for chunks, `K` for buckets, `ROOT` for roots."""
         return {key for key in self.dynamodb.items if f"#{part}" in key[0] and build in key[0]}
 
     def remove(self, keys: set[tuple[str, str]]) -> None:
@@ -140,10 +140,11 @@ def paths(snapshot: Snapshot) -> list[str]:
 def kept(snapshot: Snapshot, hint: str) -> list[str]:
     selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
     found = selection.kept(snapshot.batches(selection.predicate), Observed())
-    return sorted(path for some in found for path in some.files.paths)
+    return sorted(path for kept_files in found for path in kept_files.files.paths)
 
 
 def check_same(env: IndexedTable, hints: list[str]) -> None:
+    """Checks that every hint keeps the same files with the index as without it."""
     expected, snapshot = DeltaTables().snapshot(env.lake.storage()), env.snapshot()
     assert "index" in snapshot.checkpoint_id
     assert snapshot.metadata == expected.metadata

@@ -1,4 +1,4 @@
-"""Buckets of keys against a dictionary of the same files."""
+"""Buckets find the same entries as a dictionary of the same files."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,7 +33,7 @@ FILES = st.lists(ENTRIES, unique_by=lambda entry: entry.hash, max_size=30)
 
 @settings(deadline=None)
 @given(FILES, st.lists(HASHES, unique=True))
-def test_a_bucket_finds_the_files_that_are_in_it_and_no_others(files: list[Entry], others: list[int]) -> None:
+def test_a_bucket_finds_its_own_files_and_no_others(files: list[Entry], others: list[int]) -> None:
     by_hash = {entry.hash: entry for entry in files}
     bucket = pack_bucket(files)
     assert sorted(unpack_bucket(bucket)) == sorted(files)
@@ -47,26 +47,25 @@ def test_a_bucket_finds_the_files_that_are_in_it_and_no_others(files: list[Entry
 
 @settings(deadline=None)
 @given(st.lists(HASHES, min_size=1), st.integers(1, 100_000))
-def test_every_hash_has_a_bucket(hashes: list[int], buckets: int) -> None:
-    places = [bucket_of(hashed, buckets) for hashed in sorted(hashes)]
-    assert all(0 <= place < buckets for place in places)
-    assert places == sorted(places)
+def test_every_hash_has_a_bucket_and_buckets_follow_the_order_of_hashes(hashes: list[int], num_buckets: int) -> None:
+    buckets = [bucket_of(hashed, num_buckets) for hashed in sorted(hashes)]
+    assert all(0 <= bucket < num_buckets for bucket in buckets)
+    assert buckets == sorted(buckets)
 
 
 @settings(deadline=None)
 @given(FILES, st.integers(1, 5), st.integers(0, 5), st.integers(1, 5))
-def test_entries_are_split_into_the_buckets_that_they_belong_to(
-    files: list[Entry], number: int, first: int, times: int
-) -> None:
+def test_entries_are_split_into_their_buckets(files: list[Entry], number: int, first: int, times: int) -> None:
     buckets = range(first, first + number)
-    among = buckets.stop * times
-    own = [entry for entry in files if bucket_of(entry.hash, among) in buckets]
-    packed = pack_entries(*zip(*own, strict=True)) if own else b""
-    for bucket, of_bucket in zip(buckets, split(packed, buckets, among), strict=True):
-        assert sealed(of_bucket) == pack_bucket([entry for entry in own if bucket_of(entry.hash, among) == bucket])
+    num_buckets = buckets.stop * times
+    entries = [entry for entry in files if bucket_of(entry.hash, num_buckets) in buckets]
+    packed = pack_entries(*zip(*entries, strict=True)) if entries else b""
+    for bucket, content in zip(buckets, split(packed, buckets, num_buckets), strict=True):
+        expected = [entry for entry in entries if bucket_of(entry.hash, num_buckets) == bucket]
+        assert sealed(content) == pack_bucket(expected)
 
 
-def test_hashes_spread_evenly_so_that_a_bucket_is_read_by_one_unit() -> None:
+def test_hashes_spread_evenly_so_an_average_bucket_fits_one_read_unit() -> None:
     number = buckets_for(20_000)
     sizes = [0] * number
     for file in range(20_000):
@@ -77,7 +76,7 @@ def test_hashes_spread_evenly_so_that_a_bucket_is_read_by_one_unit() -> None:
 
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=[])), st.text())
-def test_a_file_and_the_same_with_a_deletion_vector_are_two(path: str, vector: str) -> None:
+def test_a_deletion_vector_changes_the_hash_of_a_file(path: str, vector: str) -> None:
     assert len({hash_of(path), hash_of((path, vector)), hash_of((path, vector + "@1"))}) == 3
 
 

@@ -1,10 +1,11 @@
-"""Builds after builds: what each writes, who wins, and when what is left of the others is removed."""
+"""Sequences of builds: what each one writes, which one wins, and when the items of the others are deleted."""
 
 import random
 
 import pytest
 
 from core.delta.tables import DeltaTables
+from core.index.layout import root
 from core.index.layout.root import Root
 from core.index.write.build import Build, LostRaceError
 from core.index.write.cleanup import GRACE_SECONDS
@@ -29,7 +30,7 @@ def root_of(env: IndexedTable, build: str) -> Root:
 
 
 def check_read(env: IndexedTable) -> None:
-    """That the index alone gives what the log gives."""
+    """Checks that the index has the files of the log, and that they are read without the log."""
     reader = env.reader()
     expected = DeltaTables().snapshot(env.lake.storage())
     snapshot = env.snapshot(reader)
@@ -44,7 +45,7 @@ def items_of(env: IndexedTable, build: str) -> set[tuple[str, str]]:
     return {key for key in env.dynamodb.items if build in key[0] or build in key[1]}
 
 
-def test_a_build_that_goes_on_rewrites_only_the_chunks_that_lost_files(env: IndexedTable) -> None:
+def test_an_incremental_build_rewrites_only_the_chunks_that_lost_files(env: IndexedTable) -> None:
     first = env.build()
     env.lake.commit(1, remove("00007.parquet"), *files(400, 405), add("00011.parquet", size=77))
     second = env.build()
@@ -57,18 +58,18 @@ def test_a_build_that_goes_on_rewrites_only_the_chunks_that_lost_files(env: Inde
     check_read(env)
 
 
-def test_builds_that_go_on_from_each_other_stay_right(env: IndexedTable) -> None:
-    """Through many of them: files that are removed, added again, and removed from the tail."""
-    choice = random.Random(7)
+def test_a_long_sequence_of_incremental_builds_stays_correct(env: IndexedTable) -> None:
+    """Files are removed, added again, and removed from the tail."""
+    chance = random.Random(7)
     live = {f"{number:05d}.parquet" for number in range(400)}
     env.build()
     for version in range(1, 25):
-        gone = choice.sample(sorted(live), 4)
-        coming = [f"{number:05d}.parquet" for number in choice.sample(range(450), 5)]
-        coming = [path for path in coming if path not in gone]
-        live = live - set(gone) | set(coming)
-        env.lake.commit(version, *map(remove, gone), *(add(path, size=version) for path in coming))
-        if choice.random() < 0.7:
+        removed = chance.sample(sorted(live), 4)
+        added = [f"{number:05d}.parquet" for number in chance.sample(range(450), 5)]
+        added = [path for path in added if path not in removed]
+        live = live - set(removed) | set(added)
+        env.lake.commit(version, *map(remove, removed), *(add(path, size=version) for path in added))
+        if chance.random() < 0.7:
             env.build(at=version * 1000.0)
             check_read(env)
     env.build(at=10**6)
@@ -76,7 +77,7 @@ def test_builds_that_go_on_from_each_other_stay_right(env: IndexedTable) -> None
     check_read(env)
 
 
-def test_a_table_that_loses_all_its_files_and_gets_others(env: IndexedTable) -> None:
+def test_a_table_can_lose_all_files_and_get_new_ones(env: IndexedTable) -> None:
     env.build()
     env.lake.commit(1, *(remove(f"{number:05d}.parquet") for number in range(400)))
     assert env.build().files == 0
@@ -96,23 +97,23 @@ def test_an_empty_table_is_indexed() -> None:
     check_read(env)
 
 
-def test_other_columns_ask_for_a_build_of_all(env: IndexedTable) -> None:
+def test_a_change_of_columns_requires_a_full_build(env: IndexedTable) -> None:
     env.build()
     env.lake.commit(1, metadata(schemaString=schema_of(id="long", s="string", more="long", p="string")))
     with pytest.raises(TooManyChangesError):
         env.build()
-    env.build(anew=True)
+    env.build(full=True)
     check_read(env)
 
 
-def test_a_tail_that_has_grown_too_long_asks_for_a_build_of_all(env: IndexedTable) -> None:
+def test_a_tail_that_is_too_long_requires_a_full_build(env: IndexedTable) -> None:
     env.build()
     env.lake.commit(1, *(add(f"{number}") for number in range(MAX_TAIL_FILES + 1)))
     with pytest.raises(TooManyChangesError):
         env.build()
 
 
-def test_of_two_builds_the_first_that_is_done_wins(env: IndexedTable) -> None:
+def test_the_first_of_two_concurrent_builds_to_finish_wins(env: IndexedTable) -> None:
     head = env.build()
     env.lake.commit(1, *files(400, 410))
     won = env.build_on(head, head)
@@ -124,7 +125,7 @@ def test_of_two_builds_the_first_that_is_done_wins(env: IndexedTable) -> None:
     check_read(env)
 
 
-def test_two_first_builds_at_once_are_one(env: IndexedTable) -> None:
+def test_only_one_of_two_concurrent_first_builds_wins(env: IndexedTable) -> None:
     won = env.build_on(None, None)
     with pytest.raises(LostRaceError):
         env.build_on(None, None)
@@ -132,7 +133,7 @@ def test_two_first_builds_at_once_are_one(env: IndexedTable) -> None:
 
 
 def fail_after(env: IndexedTable, writes: int) -> None:
-    """Whatever is written after so many requests never arrives: as when the process is killed."""
+    """Fails every write after the first `writes`, as if the process had been killed."""
     left = iter(range(writes))
 
     def before(operation: str) -> None:
@@ -142,7 +143,7 @@ def fail_after(env: IndexedTable, writes: int) -> None:
     env.dynamodb.before = before
 
 
-def test_a_build_that_ends_at_any_point_changes_nothing_and_is_removed_later(env: IndexedTable) -> None:
+def test_a_build_that_dies_at_any_point_changes_nothing_and_is_deleted_later(env: IndexedTable) -> None:
     head = env.build()
     env.lake.commit(1, *files(400, 440), remove("00003.parquet"))
     untouched = dict(env.dynamodb.items)
@@ -157,24 +158,38 @@ def test_a_build_that_ends_at_any_point_changes_nothing_and_is_removed_later(env
         assert paths(env.snapshot()) == before
         check_read(env)
     assert {key: env.dynamodb.items[key] for key in untouched} == untouched
-    live = env.build(at=10.0 + GRACE_SECONDS, anew=True)
+    live = env.build(at=10.0 + GRACE_SECONDS, full=True)
     assert {key[0].split("#")[1] for key in env.keys("C") | env.keys("K")} == {head.build, live.build}
     check_read(env)
 
 
-def test_what_is_live_no_more_stays_for_those_who_still_read_it_and_then_goes(env: IndexedTable) -> None:
+def test_a_replaced_build_stays_for_the_grace_period_and_is_then_deleted(env: IndexedTable) -> None:
     old = env.build(at=0.0)
     everything = items_of(env, old.build)
-    env.build(at=10_000.0, anew=True)
+    env.build(at=10_000.0, full=True)
     assert items_of(env, old.build) == everything
-    env.build(at=10_000.0 + GRACE_SECONDS - 1, anew=True)
+    env.build(at=10_000.0 + GRACE_SECONDS - 1, full=True)
     assert items_of(env, old.build) == everything
-    live = env.build(at=10_000.0 + GRACE_SECONDS, anew=True)
+    live = env.build(at=10_000.0 + GRACE_SECONDS, full=True)
     assert items_of(env, old.build) == set()
     assert items_of(env, live.build)
 
 
-def test_chunks_that_a_later_root_names_stay(env: IndexedTable) -> None:
+def test_a_build_of_an_older_format_is_replaced_and_deleted_after_the_grace_period(
+    env: IndexedTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as older_release:
+        older_release.setattr(root, "FORMAT", root.FORMAT - 1)
+        old = env.build(at=0.0)
+    assert "index" not in env.snapshot().checkpoint_id
+    env.build(at=10.0, full=True)
+    check_read(env)
+    assert items_of(env, old.build)
+    env.build(at=10.0 + GRACE_SECONDS, full=True)
+    assert items_of(env, old.build) == set()
+
+
+def test_chunks_that_a_later_root_names_are_kept(env: IndexedTable) -> None:
     old = env.build(at=0.0)
     for version in range(1, 6):
         env.lake.commit(version, *files(400 + version, 401 + version), remove(f"{version:05d}.parquet"))
@@ -185,41 +200,41 @@ def test_chunks_that_a_later_root_names_stay(env: IndexedTable) -> None:
     named = [chunk.place for chunk in root_of(env, live.build).chunks]
     assert any(place.build == old.build for place in named)
     kept = {(key[0].split("#")[1], int(key[1])) for key in env.keys("C")}
-    lately = {build for build, _ in kept} - {place.build for place in named}
-    assert len(lately) <= 1  # the one before, within its time
-    env.build(at=10**6, anew=True)
-    env.build(at=2 * 10**6, anew=True)
+    not_named = {build for build, _ in kept} - {place.build for place in named}
+    assert len(not_named) <= 1  # the previous build, within its grace period
+    env.build(at=10**6, full=True)
+    env.build(at=2 * 10**6, full=True)
     assert items_of(env, old.build) == set()
     assert len({key[0].split("#")[1] for key in env.keys("C")}) == 2
 
 
-@pytest.mark.usefixtures("one_by_one")
-@pytest.mark.parametrize("anew", [False, True], ids=["going on", "anew"])
-def test_a_reader_keeps_what_it_began_to_read_when_a_newer_build_is_live(env: IndexedTable, anew: bool) -> None:
-    """Also the chunks that its root took over from a build that is long past."""
+@pytest.mark.usefixtures("one_chunk_per_read")
+@pytest.mark.parametrize("full", [False, True], ids=["incremental", "full"])
+def test_a_reader_can_finish_with_an_index_that_was_replaced(env: IndexedTable, full: bool) -> None:
+    """Its root also names chunks of an earlier build, whose grace period is over."""
     env.build(at=0.0)
     env.lake.commit(1, *files(400, 401))
     env.build(at=100_000.0)
     expected = paths(DeltaTables().snapshot(env.lake.storage()))
     batches = env.snapshot().batches(None)
-    told = [file.path for file in next(batches).adds()]
+    found = [file.path for file in next(batches).adds()]
     env.lake.commit(2, *(remove(f"{number:05d}.parquet") for number in range(0, 400, 10)))
-    env.build(at=200_000.0, anew=anew)
+    env.build(at=200_000.0, full=full)
     reads = len(env.lake.s3.keys_read)
-    told += [file.path for batch in batches for file in batch.adds()]
-    assert sorted(told) == expected
+    found += [file.path for batch in batches for file in batch.adds()]
+    assert sorted(found) == expected
     assert len(env.lake.s3.keys_read) == reads
 
 
-def test_a_build_under_way_is_not_taken_for_dead(env: IndexedTable) -> None:
-    going_on = Build(env.writer, env.table, now=lambda: 5000.0).begin()
+def test_a_running_build_is_not_deleted_within_the_grace_period(env: IndexedTable) -> None:
+    running = Build(env.writer, env.table, now=lambda: 5000.0).begin()
     env.build(at=5000.0 + GRACE_SECONDS - 1)
-    assert items_of(env, going_on.name)
-    env.build(at=5000.0 + GRACE_SECONDS, anew=True)
-    assert not items_of(env, going_on.name)
+    assert items_of(env, running.name)
+    env.build(at=5000.0 + GRACE_SECONDS, full=True)
+    assert not items_of(env, running.name)
 
 
-def test_a_build_that_dynamodb_does_not_take_says_so(env: IndexedTable) -> None:
+def test_a_build_fails_if_dynamodb_throttles_every_write(env: IndexedTable) -> None:
     def before(operation: str) -> None:
         if operation == "BatchWriteItem":
             raise error("ThrottlingException", 400)

@@ -1,4 +1,4 @@
-"""A chunk gives back its files as the log has them, and to pruning the columns that the files would give."""
+"""A chunk returns its files as the log has them, and gives pruning the same columns as the files would."""
 
 import json
 from typing import Any
@@ -64,27 +64,27 @@ def packed(adds: list[Add], metadata: Metadata = METADATA) -> Chunk:
 
 @settings(deadline=None, max_examples=examples(200))
 @given(FILES)
-def test_files_come_back_as_they_were(adds: list[Add]) -> None:
+def test_files_come_back_unchanged(adds: list[Add]) -> None:
     chunk = packed(adds)
     assert chunk.size == len(adds)
     assert list(chunk.files.adds()) == adds
 
 
 def columns_of(columns: Any, fields: list[Field]) -> dict[str, Any]:
-    """All that pruning may ask for; JSON tells 5 from 5.0."""
+    """All columns that pruning may read, as JSON, which distinguishes 5 from 5.0."""
     found = {"rows": columns.num_records()}
     for field in fields:
         if field.in_partitions:
             found[str(field)] = list(map(str, columns.partition(field.path[0])))
         else:
-            asked = (columns.minimum, columns.maximum, columns.null_count)
-            found[str(field)] = [list(each(field.path)) for each in asked]
+            methods = (columns.minimum, columns.maximum, columns.null_count)
+            found[str(field)] = [list(method(field.path)) for method in methods]
     return {name: json.dumps(values) for name, values in found.items()}
 
 
 @settings(deadline=None, max_examples=examples(200))
 @given(FILES, st.data())
-def test_pruning_is_told_what_the_files_would_tell(adds: list[Add], data: st.DataObject) -> None:
+def test_a_chunk_gives_pruning_the_columns_of_its_files(adds: list[Add], data: st.DataObject) -> None:
     fields = indexed_fields(METADATA)
     plain = FileColumns([add.partition_values for add in adds], [add.stats for add in adds])
     columns = ChunkColumns(packed(adds), range(len(adds)))
@@ -95,7 +95,7 @@ def test_pruning_is_told_what_the_files_would_tell(adds: list[Add], data: st.Dat
 
 @settings(deadline=None, max_examples=examples(100))
 @given(FILES, st.data())
-def test_some_files_of_a_chunk_are_those_files(adds: list[Add], data: st.DataObject) -> None:
+def test_a_selection_of_a_chunk_has_the_selected_files(adds: list[Add], data: st.DataObject) -> None:
     files = IndexedFiles(packed(adds), range(len(adds)))
     begin, end = sorted(data.draw(st.tuples(st.integers(0, len(adds)), st.integers(0, len(adds)))))
     part = files.between(begin, end)
@@ -125,7 +125,7 @@ def test_columns_are_found_by_their_physical_names() -> None:
     assert columns.minimum(("col-2",)) == [7]
 
 
-def test_of_two_thousand_columns_the_first_are_indexed_and_the_others_are_known_as_well() -> None:
+def test_columns_beyond_the_indexed_ones_are_still_available_to_pruning() -> None:
     metadata = metadata_of("c1999", **{f"c{number}": "long" for number in range(2000)})
     fields = indexed_fields(metadata)
     assert [field.path[0] for field in fields] == ["c1999", *(f"c{number}" for number in range(32))]
@@ -151,11 +151,11 @@ UNORDERED = {
 }
 
 
-@pytest.mark.parametrize("kind", UNORDERED)
+@pytest.mark.parametrize("data_type", UNORDERED)
 @pytest.mark.parametrize("partition_columns", [(), ("c",)], ids=["data", "partition"])
-def test_a_column_without_an_order_is_no_hindrance(kind: str, partition_columns: tuple[str, ...]) -> None:
+def test_a_table_with_a_column_without_order_is_indexed(data_type: str, partition_columns: tuple[str, ...]) -> None:
     add = file(partition_values={"c": "x"}, stats='{"nullCount":{"c":0},"minValues":{"c":"AAAA"}}')
-    chunk = packed([add], metadata_of(*partition_columns, c=UNORDERED[kind], id="long"))
+    chunk = packed([add], metadata_of(*partition_columns, c=UNORDERED[data_type], id="long"))
     assert list(chunk.files.adds()) == [add]
 
 
@@ -170,23 +170,23 @@ def test_a_column_without_an_order_is_no_hindrance(kind: str, partition_columns:
     ],
     ids=str,
 )
-def test_what_the_log_says_of_a_file_in_a_wrong_type_is_relayed_or_not_indexed(more: dict[str, Any]) -> None:
+def test_a_field_of_the_wrong_type_comes_back_unchanged_or_prevents_the_index(more: dict[str, Any]) -> None:
     add = file(more=more)
     try:
         chunk = packed([add])
-    except Exception:  # noqa: BLE001 - no index is no harm
+    except Exception:  # noqa: BLE001 - without an index, the log is read
         return
     assert list(chunk.files.adds()) == [add]
 
 
 @settings(deadline=None, max_examples=examples(200))
 @given(st.binary(max_size=40))
-def test_what_is_no_chunk_is_not_read(content: bytes) -> None:
+def test_bytes_that_are_not_a_chunk_are_rejected(content: bytes) -> None:
     with pytest.raises(UnusableIndexError):
         Chunk(content)
 
 
-def test_a_chunk_that_is_cut_is_not_read() -> None:
+def test_a_truncated_chunk_is_rejected() -> None:
     content = pack_rows(rows_of([(file(), None)]), indexed_fields(METADATA)).content
     for length in range(0, len(content), 7):
         with pytest.raises(UnusableIndexError):

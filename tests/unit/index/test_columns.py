@@ -1,4 +1,4 @@
-"""Which columns an index has zones and sections of, and that its answers do not depend on it."""
+"""The columns that are indexed. Answers do not depend on the choice."""
 
 import json
 from dataclasses import replace
@@ -31,18 +31,18 @@ def with_statistics(columns: Metadata, names: str) -> Metadata:
     return replace(columns, configuration={**columns.configuration, STATISTICS_COLUMNS: names})
 
 
-def indexed(columns: Metadata, *first: int) -> list[str]:
-    return ["/".join(field.path) for field in indexed_fields(columns, *first)]
+def indexed(columns: Metadata, *max_others: int) -> list[str]:
+    return ["/".join(field.path) for field in indexed_fields(columns, *max_others)]
 
 
 @pytest.mark.parametrize(
     ("number", "expected"), [(0, ["p"]), (2, ["p", "a", "b"]), (3, ["p", "a", "b", "c"]), (99, ["p", "a", "b", "c"])]
 )
-def test_partition_columns_are_indexed_and_so_many_of_the_others_as_asked_for(number: int, expected: list[str]) -> None:
+def test_all_partition_columns_and_the_given_number_of_others_are_indexed(number: int, expected: list[str]) -> None:
     assert indexed(COLUMNS, number) == expected
 
 
-def test_of_a_wide_table_the_first_32_columns_are_indexed_unless_more_are_asked_for() -> None:
+def test_the_first_32_columns_of_a_wide_table_are_indexed_by_default() -> None:
     wide = metadata_of("c1999", **WIDE)
     assert indexed(wide) == ["c1999", *list(WIDE)[:32]]
     assert len(indexed(wide, MAX_INDEXED_COLUMNS)) == 2000
@@ -59,11 +59,11 @@ def test_of_a_wide_table_the_first_32_columns_are_indexed_unless_more_are_asked_
         ("p, c", ["c"]),
     ],
 )
-def test_a_table_that_names_the_columns_with_statistics_is_indexed_by_these(names: str, expected: list[str]) -> None:
+def test_only_the_columns_that_the_table_property_names_are_indexed(names: str, expected: list[str]) -> None:
     assert indexed(with_statistics(COLUMNS, names)) == ["p", *expected]
 
 
-def test_of_the_columns_that_a_table_names_no_more_are_indexed_than_asked_for() -> None:
+def test_the_number_of_columns_also_limits_the_named_ones() -> None:
     named = with_statistics(COLUMNS, "c, b, a")
     assert indexed(named, 2) == ["p", "c", "b"]
     assert indexed(named, 0) == ["p"]
@@ -82,12 +82,12 @@ def test_of_the_columns_that_a_table_names_no_more_are_indexed_than_asked_for() 
         ("`f``g,h`,a", ["f`g,h", "a"]),
     ],
 )
-def test_a_struct_and_a_quoted_name_are_understood(names: str, expected: list[str]) -> None:
+def test_structs_and_quoted_names_are_supported(names: str, expected: list[str]) -> None:
     assert indexed(with_statistics(NESTED, names)) == ["p", *expected]
 
 
-def test_the_names_are_the_logical_ones_of_columns_that_are_mapped() -> None:
-    """Also where one column has the other's name in its files."""
+def test_the_table_property_uses_logical_names() -> None:
+    """Even if the physical name of a column is the logical name of another."""
     columns = Metadata("m", mapped(a="x", b="a", c="y"), configuration={"delta.columnMapping.mode": "name"})
     assert indexed(with_statistics(columns, "b")) == ["a"]
     assert indexed(with_statistics(columns, "c, a")) == ["y", "x"]
@@ -118,35 +118,36 @@ def test_the_names_are_the_logical_ones_of_columns_that_are_mapped() -> None:
         "true",
     ],
 )
-def test_a_value_that_names_no_column_is_as_good_as_none(names: str) -> None:
+def test_a_property_that_names_no_column_is_ignored(names: str) -> None:
     assert indexed(with_statistics(COLUMNS, names)) == indexed(COLUMNS)
 
 
 @pytest.mark.parametrize(
     "text", [" " * 100_000, "`" * 99_999, "`a" * 50_000, "a." * 50_000, "a," * 50_000, "``," * 30_000]
 )
-def test_a_list_that_is_none_is_soon_given_up(text: str) -> None:
+def test_long_malformed_lists_are_rejected_quickly(text: str) -> None:
     assert column_names(text) in ([], [("",)])
 
 
-def test_names_that_a_schema_without_columns_cannot_have_do_no_harm() -> None:
+def test_a_table_with_an_invalid_schema_has_no_indexed_columns() -> None:
     assert indexed(Metadata("m", "no JSON", configuration={STATISTICS_COLUMNS: "a"})) == []
 
 
 def wide_file(number: int) -> Action:
-    """With statistics of the first columns, and of some that are far behind them."""
-    values = {column: (number * 7919 + at) % 300 for at, column in enumerate([*list(WIDE)[:40], "c1500", "c1999"])}
+    """A file with statistics of the first 40 columns and of two much later ones."""
+    columns = [*list(WIDE)[:40], "c1500", "c1999"]
+    values = {column: (number * 7919 + position) % 300 for position, column in enumerate(columns)}
     bounds = {"numRecords": 2, "minValues": values, "maxValues": values, "nullCount": dict.fromkeys(values, 0)}
     return add(f"{number}", partitionValues={}, stats=json.dumps(bounds))
 
 
 @pytest.mark.parametrize(("columns", "number"), [((), 32), ((0,), 0), ((1,), 1), ((MAX_INDEXED_COLUMNS,), 2000)])
-def test_an_index_of_a_wide_table_has_the_answers_of_the_log(columns: tuple[int, ...], number: int) -> None:
+def test_an_index_of_a_wide_table_gives_the_answers_of_the_log(columns: tuple[int, ...], number: int) -> None:
     env = IndexedTable()
-    asked: dict[str, Any] = {"columns": columns[0]} if columns else {}
+    options: dict[str, Any] = {"columns": columns[0]} if columns else {}
     schema = metadata(schemaString=schema_of(**WIDE), partitionColumns=[])
     env.lake.commit(0, PROTOCOL, schema, *map(wide_file, range(60)))
-    env.build(**asked)
+    env.build(**options)
     hints = [f"{name} < 40" for name in ("c0", "c31", "c32", "c39", "c1500", "c1999", "c1000", "gone")]
     hints += ["c0 < 200 AND c1500 > 100", "c32 < 40 OR c3 > 290", "c1000 IS NULL", "c0 IS NULL"]
 
@@ -154,13 +155,13 @@ def test_an_index_of_a_wide_table_has_the_answers_of_the_log(columns: tuple[int,
     check_same(env, hints)
     env.lake.commit(1, *map(wide_file, range(60, 70)))
     check_same(env, hints)
-    env.build(**asked)
+    env.build(**options)
     assert len(env.root().zones) == number
     check_same(env, hints)
 
 
 class LocalTable:
-    """A table on this machine's disk, which an `Indexer` reads as it does one in S3."""
+    """A table on disk, indexed by an `Indexer` like a table in S3."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -172,7 +173,7 @@ class LocalTable:
         (self._folder / name(version)).write_bytes(commit(*actions))
 
     def index(self, **options: Any) -> tuple[str, list[str]]:
-        """What was done, and the columns of the index that is then live."""
+        """Returns the outcome, and the columns of the live index."""
         outcome = Indexer(self._indexes, spark=no_spark, **options).index(self._table)
         table = table_of(TableStorage(self._table.location).open().location.uri)
         root = Root.unpack(self._indexes.store.root(table, outcome.head.build))
@@ -180,7 +181,7 @@ class LocalTable:
 
 
 def no_spark() -> Any:
-    raise AssertionError("a small table needs none")
+    raise AssertionError("a small table does not need Spark")
 
 
 def file(number: int) -> Action:
@@ -196,7 +197,7 @@ def table(tmp_path: Path) -> LocalTable:
 
 
 @pytest.mark.parametrize("number", [0, 2, 3, INDEXED_COLUMNS])
-def test_the_same_number_of_columns_leaves_an_index_as_it_is(table: LocalTable, number: int) -> None:
+def test_the_same_number_of_columns_does_not_cause_a_full_build(table: LocalTable, number: int) -> None:
     built, columns = table.index(columns=number)
     assert built == "built"
     assert table.index(columns=number) == ("up to date", columns)
@@ -205,26 +206,26 @@ def test_the_same_number_of_columns_leaves_an_index_as_it_is(table: LocalTable, 
     assert table.index(columns=number) == ("up to date", columns)
 
 
-def test_another_number_of_columns_builds_an_index_anew_though_no_commit_is_newer(table: LocalTable) -> None:
+def test_another_number_of_columns_causes_a_full_build_without_new_commits(table: LocalTable) -> None:
     assert table.index() == ("built", ["p", "a", "b", "c"])
     assert table.index(columns=1) == ("built", ["p", "a"])
     assert table.index(columns=0) == ("built", ["p"])
     assert table.index() == ("built", ["p", "a", "b", "c"])
 
 
-def test_another_number_of_columns_builds_an_index_anew_instead_of_going_on_from_it(table: LocalTable) -> None:
+def test_another_number_of_columns_causes_a_full_build_after_a_commit(table: LocalTable) -> None:
     table.index()
     table.commit(1, file(10))
     assert table.index(columns=2) == ("built", ["p", "a", "b"])
 
 
-def test_another_number_that_means_the_same_columns_is_no_reason_to_build_anew(table: LocalTable) -> None:
+def test_another_number_that_selects_the_same_columns_does_not_cause_a_full_build(table: LocalTable) -> None:
     columns = ["p", "a", "b", "c"]
     assert table.index(columns=3) == ("built", columns)
     assert table.index(columns=MAX_INDEXED_COLUMNS) == ("up to date", columns)
 
 
-def test_a_table_that_comes_to_name_its_columns_is_indexed_anew_by_these(table: LocalTable) -> None:
+def test_a_table_that_starts_to_name_its_columns_gets_a_full_build(table: LocalTable) -> None:
     table.index()
     named = {STATISTICS_COLUMNS: "c"}
     table.commit(1, metadata(schemaString=COLUMNS.schema_string, configuration=named))

@@ -34,7 +34,7 @@ ENVIRONMENT = {
     "SLUICE_JOB_TIMEOUT_MINUTES": "180",
 }
 JOB = JobConfiguration.from_environment(ENVIRONMENT)
-FURTHER = ["--write-rate", "2000"]
+JOB_ARGUMENTS = ["--write-rate", "2000"]
 
 StartWith = Callable[[JobConfiguration], JobStarter]
 
@@ -87,7 +87,7 @@ def checkpoint(location: str, name: str = "_delta_log/_last_checkpoint") -> dict
     )
 
 
-def everything() -> dict[str, Any]:
+def all_tables() -> dict[str, Any]:
     """The message that the schedule sends."""
     return message({"index": "all"})
 
@@ -124,9 +124,9 @@ def clock() -> Clock:
 def start_with(env: Environment, emr: EmrServerless, clock: Clock) -> StartWith:
     index = f"index-{next(numbers)}"
     env.client.create_table(**table_description(index))
-    once = Config(retries={"total_max_attempts": 1})
+    no_retries = Config(retries={"total_max_attempts": 1})
     keys = {"region_name": "us-east-1", "aws_access_key_id": "test", "aws_secret_access_key": "test"}
-    client = botocore.session.Session().create_client("emr-serverless", endpoint_url=emr.url, config=once, **keys)
+    client = botocore.session.Session().create_client("emr-serverless", endpoint_url=emr.url, config=no_retries, **keys)
     return lambda job: JobStarter(client, env.client, job, catalog_table=env.table_name, index_table=index, now=clock)
 
 
@@ -141,7 +141,7 @@ def test_a_checkpoint_starts_a_run_for_its_table(starter: JobStarter, emr: EmrSe
     assert run["jobDriver"] == {
         "sparkSubmit": {
             "entryPoint": "s3://artifacts/sluice/0123456789ab/job.py",
-            "entryPointArguments": ["--table=sales.retail.orders", *FURTHER],
+            "entryPointArguments": ["--table=sales.retail.orders", *JOB_ARGUMENTS],
         }
     }
     assert run["executionRoleArn"] == "arn:aws:iam::111111111111:role/job"
@@ -151,17 +151,17 @@ def test_a_checkpoint_starts_a_run_for_its_table(starter: JobStarter, emr: EmrSe
 def test_one_run_indexes_all_tables_of_a_batch(starter: JobStarter, emr: EmrServerless) -> None:
     orders, odd = checkpoint("s3://tables/warehouse/orders"), checkpoint("s3://tables/a b/100%/ü+")
     assert starter.start([orders, odd, checkpoint("s3://tables/warehouse/orders")]) == []
-    assert emr.arguments() == [["--table=partners.retail.odd", "--table=sales.retail.orders", *FURTHER]]
+    assert emr.arguments() == [["--table=partners.retail.odd", "--table=sales.retail.orders", *JOB_ARGUMENTS]]
 
 
 def test_one_run_indexes_a_location_that_two_shares_have(starter: JobStarter, emr: EmrServerless) -> None:
     assert starter.start([checkpoint("s3://tables/warehouse/trips")]) == []
-    assert emr.arguments() == [["--table=partners.retail.journeys", "--table=sales.retail.trips", *FURTHER]]
+    assert emr.arguments() == [["--table=partners.retail.journeys", "--table=sales.retail.trips", *JOB_ARGUMENTS]]
 
 
-def test_a_table_may_fill_its_bucket(starter: JobStarter, emr: EmrServerless) -> None:
+def test_a_table_may_be_at_the_root_of_its_bucket(starter: JobStarter, emr: EmrServerless) -> None:
     assert starter.start([checkpoint("s3://whole-bucket")]) == []
-    assert emr.arguments() == [["--table=partners.retail.root", *FURTHER]]
+    assert emr.arguments() == [["--table=partners.retail.root", *JOB_ARGUMENTS]]
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_a_table_may_fill_its_bucket(starter: JobStarter, emr: EmrServerless) ->
         pytest.param(checkpoint("s3://tables/warehouse/orders", "_delta_log/0.json"), id="a commit"),
         pytest.param(message({"detail-type": "EMR Serverless Job Run State Change", "detail": {}}), id="a failed run"),
         pytest.param(message([1]), id="a list"),
-        pytest.param(message("not JSON"), id="no JSON"),
+        pytest.param(message("not JSON"), id="not JSON"),
     ],
 )
 def test_a_message_that_is_not_about_a_shared_tables_checkpoint_is_dropped(
@@ -194,7 +194,7 @@ def test_a_checkpoint_of_a_table_that_is_being_indexed_is_delivered_again(
     assert len(emr.runs) == 1
     emr.end()
     assert starter.start([during]) == []
-    assert emr.arguments() == [["--table=sales.retail.orders", *FURTHER]] * 2
+    assert emr.arguments() == [["--table=sales.retail.orders", *JOB_ARGUMENTS]] * 2
 
 
 @pytest.mark.parametrize("state", ["FAILED", "CANCELLED"])
@@ -220,7 +220,7 @@ def test_a_table_does_not_wait_for_a_run_of_others(starter: JobStarter, emr: Emr
     starter.start([checkpoint("s3://tables/warehouse/orders")])
     orders, odd = checkpoint("s3://tables/warehouse/orders"), checkpoint("s3://tables/a b/100%/ü+")
     assert starter.start([orders, odd]) == ids(orders)
-    assert emr.arguments()[1:] == [["--table=partners.retail.odd", *FURTHER]]
+    assert emr.arguments()[1:] == [["--table=partners.retail.odd", *JOB_ARGUMENTS]]
 
 
 def test_an_invocation_that_does_not_see_the_run_yet_leaves_its_table_alone(
@@ -235,7 +235,7 @@ def test_an_invocation_that_does_not_see_the_run_yet_leaves_its_table_alone(
 
 
 def test_messages_delivered_twice_start_one_run(starter: JobStarter, emr: EmrServerless, clock: Clock) -> None:
-    """Happens if the function ends after it started a run and before it answered."""
+    """Happens if the function ends after it started a run and before it returned."""
     batch = [checkpoint("s3://tables/warehouse/orders"), checkpoint("s3://tables/a b/100%/ü+")]
     starter.start(batch)
     emr.end()
@@ -259,28 +259,28 @@ def test_a_refused_start_returns_the_batch_and_succeeds_later(
 
 
 def test_the_schedule_starts_a_run_for_all_tables(starter: JobStarter, emr: EmrServerless) -> None:
-    assert starter.start([everything(), checkpoint("s3://tables/warehouse/orders")]) == []
-    assert emr.arguments() == [["--all", *FURTHER]]
+    assert starter.start([all_tables(), checkpoint("s3://tables/warehouse/orders")]) == []
+    assert emr.arguments() == [["--all", *JOB_ARGUMENTS]]
 
 
-def test_everything_waits_while_a_run_indexes_all_tables(starter: JobStarter, emr: EmrServerless) -> None:
-    starter.start([everything()])
-    waiting = [everything(), checkpoint("s3://tables/warehouse/orders")]
+def test_every_message_waits_while_a_run_indexes_all_tables(starter: JobStarter, emr: EmrServerless) -> None:
+    starter.start([all_tables()])
+    waiting = [all_tables(), checkpoint("s3://tables/warehouse/orders")]
     assert starter.start(waiting) == ids(*waiting)
     assert len(emr.runs) == 1
 
 
 def test_the_schedule_does_not_wait_for_runs_of_single_tables(starter: JobStarter, emr: EmrServerless) -> None:
     starter.start([checkpoint("s3://tables/warehouse/orders")])
-    assert starter.start([everything()]) == []
-    assert emr.arguments()[1:] == [["--all", *FURTHER]]
+    assert starter.start([all_tables()]) == []
+    assert emr.arguments()[1:] == [["--all", *JOB_ARGUMENTS]]
 
 
 def test_a_run_indexes_all_tables_if_the_names_exceed_its_arguments(start_with: StartWith, emr: EmrServerless) -> None:
-    further = ("--full",) * (MAX_ARGUMENTS - 1)
-    starter = start_with(replace(JOB, arguments=further))
+    arguments = ("--full",) * (MAX_ARGUMENTS - 1)
+    starter = start_with(replace(JOB, arguments=arguments))
     assert starter.start([checkpoint("s3://tables/warehouse/trips")]) == []
-    assert emr.arguments() == [["--all", *further]]
+    assert emr.arguments() == [["--all", *arguments]]
 
 
 def test_the_function_reports_the_messages_to_deliver_again(
@@ -297,7 +297,7 @@ def test_the_function_reports_the_messages_to_deliver_again(
     for name, value in (ENVIRONMENT | variables).items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(start_index_job, "job_starter", cache(start_index_job.job_starter.__wrapped__))
-    first, second = everything(), everything()
+    first, second = all_tables(), all_tables()
     assert start_index_job.lambda_handler({"Records": [first]}, None) == {"batchItemFailures": []}
     assert start_index_job.lambda_handler({"Records": [second]}, None) == {
         "batchItemFailures": [{"itemIdentifier": second["messageId"]}]

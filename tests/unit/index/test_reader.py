@@ -1,4 +1,4 @@
-"""How a process reads an index: in few requests, no more than it needs, and never a mix of two."""
+"""Reading an index: few requests, only the chunks that are needed, and never a mix of two builds."""
 
 import gc
 import weakref
@@ -24,7 +24,7 @@ SELECTIVE = {"predicateHints": ["p = '1' AND id = 17"]}
 
 
 class Shared(IndexedTable):
-    """A table of ten chunks, shared; two commits are newer than its index."""
+    """A shared table with an index of about ten chunks, and two commits after it unless `newer` is false."""
 
     def __init__(self, *, newer: bool = True) -> None:
         self.env = SharedTable()
@@ -32,45 +32,45 @@ class Shared(IndexedTable):
         self.begin(*files(0, 400))
         self.head = self.build()
         if newer:
-            where = {"size": 1, "partitionValues": {"p": "1"}}
-            self.lake.commit(1, remove("00017.parquet", **where), *files(400, 403))
-            self.lake.commit(2, remove("00401.parquet", **where), add("00018.parquet", size=50))
+            fields = {"size": 1, "partitionValues": {"p": "1"}}
+            self.lake.commit(1, remove("00017.parquet", **fields), *files(400, 403))
+            self.lake.commit(2, remove("00401.parquet", **fields), add("00018.parquet", size=50))
         self.time = 1000.0
         self.serve(self.reader(lambda: self.time))
 
     def serve(self, tables: DeltaTables) -> None:
         self.env.tables = replace(self.env.tables, delta=tables)
 
-    def asked(self, **body: Any) -> tuple[Counter[str], Counter[str]]:
-        """The requests to S3 and to DynamoDB that a query makes."""
+    def requests(self, **body: Any) -> tuple[Counter[str], Counter[str]]:
+        """Counts the requests to S3 and to DynamoDB that a query makes."""
         self.lake.requests.clear()
         self.dynamodb.requests.clear()
         self.env.query(DELTA, **body)
         return Counter(self.lake.requests), Counter(self.dynamodb.requests)
 
 
-def test_a_cold_selective_query_takes_two_requests_to_s3_and_four_to_dynamodb() -> None:
+def test_a_cold_selective_query_makes_one_request_to_s3_and_three_to_dynamodb() -> None:
     shared = Shared(newer=False)
-    assert shared.asked(**SELECTIVE) == (
+    assert shared.requests(**SELECTIVE) == (
         {"ListObjectsV2": 1},
         {"GetItem": 1, "Query": 1, "BatchGetItem": 1},
     )
 
 
-def test_a_cold_query_after_a_commit_reads_that_and_the_keys_of_its_files() -> None:
+def test_a_cold_query_after_a_commit_also_reads_the_commit_and_the_buckets_of_its_files() -> None:
     shared = Shared(newer=False)
     shared.lake.commit(1, remove("00017.parquet"), *files(400, 403))
-    assert shared.asked(**SELECTIVE) == (
+    assert shared.requests(**SELECTIVE) == (
         {"ListObjectsV2": 1, "GetObject": 1},
         {"GetItem": 1, "Query": 1, "BatchGetItem": 2},
     )
 
 
-def test_a_warm_query_looks_at_the_log_alone_and_reads_what_it_did_not_read_before() -> None:
+def test_a_warm_query_lists_the_log_and_reads_only_chunks_that_are_not_cached() -> None:
     shared = Shared()
-    shared.asked(**SELECTIVE)
-    assert shared.asked(**SELECTIVE) == ({"ListObjectsV2": 1}, {})
-    assert shared.asked(predicateHints=["p = '0' AND id = 200"]) == ({"ListObjectsV2": 1}, {"BatchGetItem": 1})
+    shared.requests(**SELECTIVE)
+    assert shared.requests(**SELECTIVE) == ({"ListObjectsV2": 1}, {})
+    assert shared.requests(predicateHints=["p = '0' AND id = 200"]) == ({"ListObjectsV2": 1}, {"BatchGetItem": 1})
 
 
 def test_only_chunks_that_may_match_are_read() -> None:
@@ -78,9 +78,9 @@ def test_only_chunks_that_may_match_are_read() -> None:
     reader = shared.reader()
     snapshot = shared.snapshot(reader)
     assert shared.head.chunks >= 8
-    shared.asked(**SELECTIVE)
+    shared.requests(**SELECTIVE)
     selective = len(shared.env.raw)
-    shared.asked()
+    shared.requests()
     assert (selective, len(shared.env.raw)) == (3, 402)
     indexes: Any = reader._index
     indexes._store.traffic.items = 0
@@ -88,19 +88,19 @@ def test_only_chunks_that_may_match_are_read() -> None:
     assert indexes._store.traffic.items == shared.head.chunks
 
 
-@pytest.mark.usefixtures("one_by_one")
-def test_a_limit_ends_the_reading() -> None:
+@pytest.mark.usefixtures("one_chunk_per_read")
+def test_a_query_stops_reading_at_its_limit() -> None:
     shared = Shared(newer=False)
-    _, dynamodb = shared.asked(limitHint=15)
+    _, dynamodb = shared.requests(limitHint=15)
     assert dynamodb["BatchGetItem"] <= 1
-    _, dynamodb = shared.asked()
+    _, dynamodb = shared.requests()
     assert dynamodb["BatchGetItem"] >= 5
 
 
-def test_not_all_chunks_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_few_chunks_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "BYTES_PER_GET", 2 * packing.CONTENT_BYTES)
     monkeypatch.setattr(store, "FIRST_BYTES", 2 * packing.CONTENT_BYTES)
-    monkeypatch.setattr(store, "KEPT_BYTES", 0)
+    monkeypatch.setattr(store, "CACHE_BYTES", 0)
     env = IndexedTable()
     env.begin(*files(0, 6000))
     chunks = env.build().chunks
@@ -118,25 +118,25 @@ def test_not_all_chunks_are_in_memory_at_a_time(monkeypatch: pytest.MonkeyPatch)
     assert len(read) == chunks
 
 
-def test_a_query_that_reads_all_does_not_drop_what_selective_ones_keep(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "KEPT_BYTES", 10 * packing.CONTENT_BYTES)
+def test_a_query_that_reads_every_chunk_does_not_evict_cached_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "CACHE_BYTES", 10 * packing.CONTENT_BYTES)
     shared = Shared(newer=False)
-    shared.asked(**SELECTIVE)
-    assert shared.asked()[1]["BatchGetItem"] > 0
-    assert shared.asked()[1]["BatchGetItem"] > 0
-    assert shared.asked(**SELECTIVE)[1] == {}
+    shared.requests(**SELECTIVE)
+    assert shared.requests()[1]["BatchGetItem"] > 0
+    assert shared.requests()[1]["BatchGetItem"] > 0
+    assert shared.requests(**SELECTIVE)[1] == {}
 
 
-def test_the_head_is_looked_at_again_after_a_while() -> None:
+def test_the_head_is_read_again_after_a_while() -> None:
     shared = Shared()
-    shared.asked(**SELECTIVE)
+    shared.requests(**SELECTIVE)
     shared.time += HEAD_SECONDS - 1
-    assert shared.asked(**SELECTIVE)[1]["GetItem"] == 0
+    assert shared.requests(**SELECTIVE)[1]["GetItem"] == 0
     shared.time += 1
-    assert shared.asked(**SELECTIVE)[1]["GetItem"] == 1
+    assert shared.requests(**SELECTIVE)[1]["GetItem"] == 1
 
 
-def test_a_newer_build_is_taken_up_by_a_process_that_knows_an_older_one() -> None:
+def test_a_process_switches_to_a_newer_build() -> None:
     shared = Shared()
     reader = shared.reader(lambda: shared.time)
     assert f"index-{shared.head.build}" in shared.snapshot(reader).checkpoint_id
@@ -148,23 +148,23 @@ def test_a_newer_build_is_taken_up_by_a_process_that_knows_an_older_one() -> Non
     assert paths(snapshot) == paths(DeltaTables().snapshot(shared.lake.storage()))
 
 
-@pytest.mark.usefixtures("one_by_one")
-def test_an_answer_is_of_one_build_whatever_is_built_meanwhile() -> None:
+@pytest.mark.usefixtures("one_chunk_per_read")
+def test_an_answer_comes_from_one_build_even_if_another_finishes_meanwhile() -> None:
     shared = Shared()
     reader = shared.reader(lambda: shared.time)
     before = shared.snapshot(reader)
     expected = paths(DeltaTables().snapshot(shared.lake.storage()))
     batches = before.batches(None)
-    told = [file.path for file in next(batches).adds()]
+    found = [file.path for file in next(batches).adds()]
     shared.lake.commit(3, *(remove(f"{number:05d}.parquet") for number in range(100, 400)))
     shared.build()
     shared.time += HEAD_SECONDS
     assert shared.snapshot(reader).num_files == before.num_files - 300
-    told += [file.path for batch in batches for file in batch.adds()]
-    assert sorted(told) == expected
+    found += [file.path for batch in batches for file in batch.adds()]
+    assert sorted(found) == expected
 
 
-def test_beyond_a_number_of_commits_the_log_is_read() -> None:
+def test_the_log_is_read_if_too_many_commits_follow_the_index() -> None:
     shared = Shared(newer=False)
     for version in range(1, MAX_COMMITS_OVER_INDEX + 1):
         shared.lake.commit(version, add(f"new-{version}"))
@@ -175,7 +175,7 @@ def test_beyond_a_number_of_commits_the_log_is_read() -> None:
     assert snapshot.summary == DeltaTables().snapshot(shared.lake.storage()).summary
 
 
-def test_beyond_a_size_of_commits_the_log_is_read() -> None:
+def test_the_log_is_read_if_the_commits_after_the_index_are_too_large() -> None:
     shared = Shared(newer=False)
     shared.lake.commit(1, add("small"))
     assert "index" in shared.snapshot().checkpoint_id
@@ -185,7 +185,7 @@ def test_beyond_a_size_of_commits_the_log_is_read() -> None:
     assert snapshot.num_files == 402
 
 
-def test_a_log_with_a_gap_is_refused_as_it_is_without_an_index() -> None:
+def test_a_log_with_a_gap_is_rejected_with_and_without_an_index() -> None:
     shared = Shared()
     shared.lake.delete(name(1))
     for tables in (DeltaTables(), shared.reader()):
@@ -193,7 +193,7 @@ def test_a_log_with_a_gap_is_refused_as_it_is_without_an_index() -> None:
             shared.snapshot(tables)
 
 
-def test_a_checkpoint_in_the_place_of_cleaned_up_commits_is_read_from_the_log() -> None:
+def test_the_log_is_read_if_the_indexed_commits_were_cleaned_up() -> None:
     shared = Shared()
     adds = [{"add": action["add"]} for action in files(0, 5)]
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}
@@ -203,12 +203,12 @@ def test_a_checkpoint_in_the_place_of_cleaned_up_commits_is_read_from_the_log() 
     assert paths(shared.snapshot()) == [action["add"]["path"] for action in files(0, 5)]
 
 
-@pytest.mark.parametrize("newer", [False, True], ids=["as indexed", "with a commit since"])
-def test_a_version_that_states_its_own_time_has_it_also_if_its_commit_is_gone(newer: bool) -> None:
+@pytest.mark.parametrize("newer", [False, True], ids=["the indexed version", "a later version"])
+def test_an_in_commit_timestamp_is_the_same_as_from_the_log_if_the_commit_was_cleaned_up(newer: bool) -> None:
     env = IndexedTable()
     protocol = {"protocol": {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["inCommitTimestamp"]}}
-    about = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
-    env.lake.put(name(5, "checkpoint.parquet"), checkpoint(protocol, about, *files(0, 5)), at_ms=77)
+    with_timestamps = metadata(configuration={"delta.enableInCommitTimestamps": "true"})
+    env.lake.put(name(5, "checkpoint.parquet"), checkpoint(protocol, with_timestamps, *files(0, 5)), at_ms=77)
     env.build()
     if newer:
         env.lake.commit(6, {"commitInfo": {"inCommitTimestamp": 1234}}, add("new"))
@@ -217,22 +217,22 @@ def test_a_version_that_states_its_own_time_has_it_also_if_its_commit_is_gone(ne
     assert snapshot.summary == DeltaTables().snapshot(env.lake.storage()).summary
 
 
-def test_an_index_that_failed_is_left_alone_for_a_while() -> None:
+def test_a_failed_index_is_not_used_for_a_while() -> None:
     shared = Shared(newer=False)
     removed = {key: shared.dynamodb.items[key] for key in shared.keys("C")}
     shared.remove(set(removed))
     assert len(shared.env.query(DELTA)) == 402
     shared.dynamodb.items |= removed
-    assert shared.asked()[1] == {}
+    assert shared.requests()[1] == {}
     shared.time += DISTRUST_SECONDS - 1
-    assert shared.asked()[1] == {}
+    assert shared.requests()[1] == {}
 
 
-ASKED: dict[str, dict[str, Any]] = {
+QUERIES: dict[str, dict[str, Any]] = {
     "the latest version": {},
-    "by its number": {"version": 2},
+    "the latest version by number": {"version": 2},
     "an older version": {"version": 0},
-    "an older moment": {"timestamp": "1970-01-01T00:00:01Z"},
+    "an older timestamp": {"timestamp": "1970-01-01T00:00:01Z"},
     "a range": {"startingVersion": 0},
     "a limit": {"limitHint": 4000},
     "a predicate": {"predicateHints": ["id > 390"]},
@@ -243,20 +243,20 @@ ASKED: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("asked", ASKED)
+@pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("capabilities", ["", DELTA], ids=["parquet", "delta"])
-def test_an_answer_has_the_same_lines_with_an_index(asked: str, capabilities: str) -> None:
+def test_an_answer_has_the_same_lines_with_an_index(query: str, capabilities: str) -> None:
     shared = Shared()
-    shared.env.query(capabilities, **ASKED[asked])
+    shared.env.query(capabilities, **QUERIES[query])
     head, lines = shared.env.raw[:2], sorted(shared.env.raw)
     shared.serve(DeltaTables())
-    shared.env.query(capabilities, **ASKED[asked])
+    shared.env.query(capabilities, **QUERIES[query])
     assert shared.env.raw[:2] == head
     assert sorted(shared.env.raw) == lines
 
 
 @pytest.mark.parametrize("warm", [False, True])
-def test_pages_are_the_answer_in_pieces_in_the_order_of_the_log(warm: bool) -> None:
+def test_pages_follow_the_order_of_the_log(warm: bool) -> None:
     shared = Shared()
     if warm:
         shared.env.query(DELTA)
@@ -266,7 +266,7 @@ def test_pages_are_the_answer_in_pieces_in_the_order_of_the_log(warm: bool) -> N
     assert [len(page) for page in pages] == [152, 152, 103]
 
 
-def test_changes_are_the_same_with_an_index() -> None:
+def test_the_change_feed_is_the_same_with_an_index() -> None:
     shared = Shared()
     feed = {"delta.enableChangeDataFeed": "true"}
     schema = schema_of(id="long", s="string", p="string")
@@ -281,27 +281,27 @@ def test_changes_are_the_same_with_an_index() -> None:
     assert len(with_index) > 3
 
 
-@pytest.mark.usefixtures("one_by_one")
-def test_a_refreshed_answer_goes_on_from_the_log_if_the_index_fails() -> None:
+@pytest.mark.usefixtures("one_chunk_per_read")
+def test_a_refresh_continues_from_the_log_if_the_index_fails() -> None:
     shared = Shared(newer=False)
     first = shared.env.query(f"{DELTA};includeendstreamaction=true", includeRefreshToken=True)
     token = first[-1]["endStreamAction"]["refreshToken"]
     shared.remove(shared.keys("C"))
-    store_of: Any = shared.env.tables.delta._index
-    store_of._store._kept.clear()
+    indexes: Any = shared.env.tables.delta._index
+    indexes._store._cache.clear()
     refreshed = shared.env.query(DELTA, refreshToken=token, limitHint=10**6, includeRefreshToken=True)
     assert len([line for line in refreshed if "file" in line]) == 400
 
 
 BUCKET_DAMAGE: dict[str, Callable[[bytes], bytes]] = {
-    "sizes": lambda content: bytes(byte ^ 8 * (place % ENTRY.size == 15) for place, byte in enumerate(content)),
-    "cut": lambda content: content[:-7],
+    "sizes": lambda content: bytes(byte ^ 8 * (offset % ENTRY.size == 15) for offset, byte in enumerate(content)),
+    "truncated": lambda content: content[:-7],
     "empty": lambda content: b"",
 }
 
 
 @pytest.mark.parametrize("damage", BUCKET_DAMAGE)
-def test_totals_are_the_logs_also_if_a_bucket_is_damaged(damage: str) -> None:
+def test_totals_are_correct_even_if_a_bucket_is_damaged(damage: str) -> None:
     shared = Shared()
     for key in shared.keys("K"):
         item = shared.dynamodb.items[key]

@@ -1,4 +1,4 @@
-"""A root comes back from DynamoDB as it was made: with bounds that are equal, and of the same types."""
+"""A root survives packing and unpacking unchanged, including the types of its bounds. Damage is detected."""
 
 import json
 import math
@@ -20,7 +20,7 @@ from core.storage.objects import ObjectInfo
 from tests.examples import examples
 from tests.unit.index.indexed_table import schema_of
 
-TEXTS = st.text(st.characters(exclude_categories=[]))  # a bound of strings may end in half a surrogate pair
+TEXTS = st.text(st.characters(exclude_categories=[]))  # a string bound may end with half a surrogate pair
 BOUNDS = (
     st.sampled_from([ABOVE_ALL, math.inf, -math.inf, -0.0, 0.0, 5.0, 5, True, False, "", "top", "inf"])
     | st.integers(-(10**38), 10**38)
@@ -50,22 +50,22 @@ def root(**changes: Any) -> Root:
 
 
 def typed(value: Any) -> Any:
-    """With the types, and the sign of a zero: 5, 5.0 and True are equal, but not the same."""
+    """Adds the types, and the sign of zero, to the comparison: 5, 5.0 and True are equal but not the same."""
     return [(type(bound), str(bound) if isinstance(bound, float) else bound) for bound in value]
 
 
 @settings(deadline=None, max_examples=examples(200))
 @given(st.lists(st.builds(ZoneMap, BOUNDS, BOUNDS, st.booleans(), st.booleans()), max_size=4))
-def test_every_bound_comes_back_equal_and_of_its_type(zones: list[ZoneMap]) -> None:
-    kept = Root.unpack(root(zones=dict.fromkeys(FIELDS, zones)).pack()).zones
-    assert list(kept) == FIELDS
-    for read in kept.values():
+def test_every_bound_comes_back_with_its_type(zones: list[ZoneMap]) -> None:
+    unpacked = Root.unpack(root(zones=dict.fromkeys(FIELDS, zones)).pack()).zones
+    assert list(unpacked) == FIELDS
+    for read in unpacked.values():
         assert list(map(typed, read)) == list(map(typed, zones))
 
 
 @settings(deadline=None, max_examples=examples(100))
 @given(st.none() | TEXTS, TEXTS_BY_NAME, TEXTS_BY_NAME, st.lists(TEXTS).map(tuple), st.none() | st.integers())
-def test_all_that_is_said_of_the_table_comes_back(
+def test_metadata_and_protocol_come_back(
     name: str | None, options: Any, configuration: Any, columns: tuple[str, ...], created: int | None
 ) -> None:
     metadata = Metadata("ü", '{ "a" : 1.0}', columns, name, name, "parquet", options, configuration, created)
@@ -78,33 +78,33 @@ def changed(content: bytes, **changes: Any) -> bytes:
     return zlib.compress(json.dumps(json.loads(zlib.decompress(content)) | changes).encode())
 
 
-@pytest.mark.parametrize("form", [0, 2, None, "1"])
-def test_a_root_of_another_form_is_not_read(form: object) -> None:
-    with pytest.raises(UnusableIndexError, match="form"):
-        Root.unpack(changed(root().pack(), form=form))
+@pytest.mark.parametrize("number", [0, 2, None, "1"])
+def test_a_root_in_another_format_is_rejected(number: object) -> None:
+    with pytest.raises(UnusableIndexError, match="format"):
+        Root.unpack(changed(root().pack(), form=number))
 
 
 @pytest.mark.parametrize(
     "change", [{"chunks": 5}, {"chunks": [[]]}, {"zones": [[1, 2]]}, {"tip": {}}, {"totals": None}]
 )
-def test_a_root_that_is_none_is_not_read(change: dict[str, Any]) -> None:
+def test_a_malformed_root_is_rejected(change: dict[str, Any]) -> None:
     with pytest.raises(UnusableIndexError):
         Root.unpack(changed(root().pack(), **change))
 
 
 @settings(deadline=None, max_examples=examples(300))
 @given(st.data())
-def test_no_damage_goes_unseen(data: st.DataObject) -> None:
+def test_damage_is_detected(data: st.DataObject) -> None:
     written = root(zones={field: [ZoneMap(1, 2, has_values=True, has_nulls=False)] for field in FIELDS})
     content = bytearray(written.pack())
-    kind = data.draw(st.sampled_from(["a bit", "a part is missing", "cut"]))
-    place = data.draw(st.integers(1, len(content) - 1))
-    if kind == "a bit":
-        content[place] ^= 1 << data.draw(st.integers(0, 7))
-    elif kind == "cut":
-        del content[place:]
+    damage = data.draw(st.sampled_from(["a flipped bit", "a missing part", "truncated"]))
+    offset = data.draw(st.integers(1, len(content) - 1))
+    if damage == "a flipped bit":
+        content[offset] ^= 1 << data.draw(st.integers(0, 7))
+    elif damage == "truncated":
+        del content[offset:]
     else:
-        del content[place : place + data.draw(st.integers(1, 50))]
+        del content[offset : offset + data.draw(st.integers(1, 50))]
     try:
         read = Root.unpack(bytes(content))
     except UnusableIndexError:

@@ -1,4 +1,4 @@
-"""Zones: a chunk in which some file may match is never left unread."""
+"""Zone maps never rule out a chunk with a file that may match."""
 
 import json
 from typing import Any
@@ -34,7 +34,7 @@ def metadata(table: Table) -> Metadata:
 
 
 def zones_of(fields: list[Field], chunks: list[list[File]]) -> ZoneMapBatch:
-    """As a reader has them: through the root."""
+    """The zone maps as a reader has them: packed in a root and unpacked."""
     zones = {field: [zone_map_of(field, columns_of(files)) for files in chunks] for field in fields}
     return ZoneMapBatch(len(chunks), Root.unpack(root(zones=zones).pack()).zones)
 
@@ -51,7 +51,7 @@ def test_a_chunk_with_a_file_that_may_match_is_read(table: Table, language: str,
     for fields in (indexed, indexed[:1], []):
         read = zones_of(fields, chunks).may_match(predicate.root)
         for files, is_read in zip(chunks, read, strict=True):
-            matches = any(verdict & MAY_MATCH for verdict in predicate.evaluate(columns_of(files)))
+            matches = any(truth_value & MAY_MATCH for truth_value in predicate.evaluate(columns_of(files)))
             event(f"{matches=} {is_read=}")
             assert is_read or not matches
 
@@ -61,8 +61,9 @@ def with_values(*values: Any) -> FileColumns:
     return FileColumns([{}] * len(texts), texts)
 
 
-def read(hint: str, kind: str, *chunks: FileColumns) -> list[int]:
-    table = metadata_of(c=kind)
+def read(hint: str, data_type: str, *chunks: FileColumns) -> list[int]:
+    """One number per chunk: 1 if it is read."""
+    table = metadata_of(c=data_type)
     fields = indexed_fields(table)
     predicate = compile_hint(hint, table)
     zones = ZoneMapBatch(len(chunks), {field: [zone_map_of(field, each) for each in chunks] for field in fields})
@@ -77,7 +78,7 @@ def compile_hint(hint: str, table: Metadata) -> Predicate:
     return predicate
 
 
-def test_chunks_whose_files_are_all_ruled_out_are_not_read() -> None:
+def test_chunks_without_a_file_that_may_match_are_not_read() -> None:
     chunks = [with_values(1, 2), with_values(3, 9), with_values(10)]
     assert read("c = 4", "long", *chunks) == [0, 1, 0]
     assert read("c < 3", "long", *chunks) == [1, 0, 0]
@@ -85,31 +86,38 @@ def test_chunks_whose_files_are_all_ruled_out_are_not_read() -> None:
     assert read("c > 10", "long", *chunks) == [0, 0, 0]
 
 
-def test_a_column_whose_type_was_changed_since_has_no_zones() -> None:
+def test_zone_maps_of_a_column_with_another_type_are_not_used() -> None:
     (field,) = indexed_fields(metadata_of(c="integer"))
     predicate = compile_hint("c = 4", metadata_of(c="long"))
     assert list(ZoneMapBatch(1, {field: [zone_map_of(field, with_values(1))]}).may_match(predicate.root)) == [1]
 
 
-def test_a_chunk_of_nulls_is_read_for_nulls_alone() -> None:
+def test_a_chunk_with_only_nulls_is_read_only_for_nulls() -> None:
     nulls = FileColumns([{}], ['{"numRecords":3,"nullCount":{"c":3}}'])
     assert read("c = 4", "long", nulls) == [0]
     assert read("c IS NULL", "long", nulls) == [1]
 
 
+def test_a_chunk_with_a_long_string_that_contains_the_last_character_is_read() -> None:
+    text = 64 * "a" + "\U0010ffffb"
+    assert read(f"c = '{text}'", "string", with_values(text), with_values("b")) == [1, 0]
+    only_last = 70 * "\U0010ffff"
+    assert read(f"c = '{only_last}'", "string", with_values(only_last), with_values("b")) == [1, 0]
+
+
 @settings(max_examples=examples(400), deadline=None)
-@given(data=st.data(), kind=st.sampled_from(["string", "timestamp", "timestamp_ntz"]))
-def test_zones_of_texts_have_what_each_file_may_hold_and_hardly_more(data: st.DataObject, kind: str) -> None:
-    texts = TEXTS if kind == "string" else TIMES
+@given(data=st.data(), data_type=st.sampled_from(["string", "timestamp", "timestamp_ntz"]))
+def test_zone_maps_of_strings_and_timestamps_are_tight(data: st.DataObject, data_type: str) -> None:
+    texts = TEXTS if data_type == "string" else TIMES
     bounds = data.draw(st.lists(st.tuples(texts, texts), min_size=1, max_size=4))
     stats = [{"minValues": {"c": low}, "maxValues": {"c": high}, "nullCount": {"c": 0}} for low, high in bounds]
     columns = FileColumns([{}] * len(stats), [json.dumps(each) for each in stats])
-    (field,) = indexed_fields(metadata_of(c=kind))
+    (field,) = indexed_fields(metadata_of(c=data_type))
     (lows, highs), _ = Batch(columns, with_stats=True).ranges(field)
     zone = zone_map_of(field, columns)
-    event(f"at once: {extremes_of(field, columns) is not None}")
+    event(f"fast path: {extremes_of(field, columns) is not None}")
     assert zone.low == min(lows)
-    assert zone.high == max(highs) or (kind != "string" and 0 < zone.high - max(highs) < 1000)
+    assert zone.high == max(highs) or (data_type != "string" and 0 < zone.high - max(highs) < 1000)
 
 
 LONG = "a very long text, of over thirty"

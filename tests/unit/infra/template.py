@@ -10,9 +10,9 @@ TEMPLATE = read_template()
 RESOURCES: dict[str, dict[str, Any]] = TEMPLATE["Resources"]
 
 
-def of_type(kind: str) -> dict[str, dict[str, Any]]:
+def of_type(resource_type: str) -> dict[str, dict[str, Any]]:
     """Returns the properties of all resources of a type, by logical ID."""
-    return {name: resource["Properties"] for name, resource in RESOURCES.items() if resource["Type"] == kind}
+    return {name: resource["Properties"] for name, resource in RESOURCES.items() if resource["Type"] == resource_type}
 
 
 FUNCTIONS = of_type("AWS::Serverless::Function")

@@ -1,4 +1,4 @@
-"""`infra/index.yaml`: what the job and the function that starts it may do, and that nothing asked of them is lost."""
+"""`infra/index.yaml`: exact permissions of the job and of the function that starts it, and that no message is lost."""
 
 import pytest
 
@@ -10,13 +10,13 @@ from tests.unit.infra.template import PROJECT, actions, arn, ref, statements
 
 TEMPLATE = read_template(PROJECT / "infra" / "index.yaml")
 RESOURCES = {name: resource["Properties"] for name, resource in TEMPLATE["Resources"].items()}
-KINDS = {name: resource["Type"] for name, resource in TEMPLATE["Resources"].items()}
+TYPES = {name: resource["Type"] for name, resource in TEMPLATE["Resources"].items()}
 SPARK = RESOURCES["Application"]["RuntimeConfiguration"][0]["Properties"]
 DRIVER, EXECUTOR = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
 
 
-def of_type(kind):
-    return {name: RESOURCES[name] for name, found in KINDS.items() if found == kind}
+def of_type(resource_type):
+    return {name: RESOURCES[name] for name, found in TYPES.items() if found == resource_type}
 
 
 def resource_name(resource) -> str:
@@ -38,7 +38,7 @@ def allowed(role):
 
 
 def conditions(role):
-    """The conditions of a role's statements, by what each is about."""
+    """Returns the conditions of a role's statements, by resource."""
     return {
         resource_name(statement["Resource"]): statement["Condition"]
         for policy in RESOURCES[role]["Policies"]
@@ -52,9 +52,9 @@ READ_CATALOG = {("dynamodb:BatchGetItem", CATALOG), ("dynamodb:Query", CATALOG)}
 SHARES_AND_TABLES = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["SHARES", "SHARE#*"]}}
 
 
-def test_the_job_builds_the_index_reads_its_artifacts_and_takes_the_storage_roles():
-    index = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]
-    assert allowed("JobRole") == READ_CATALOG | {(f"dynamodb:{action}", INDEX) for action in index} | {
+def test_the_job_can_write_the_index_read_its_artifacts_and_assume_the_storage_roles():
+    index_actions = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]
+    assert allowed("JobRole") == READ_CATALOG | {(f"dynamodb:{action}", INDEX) for action in index_actions} | {
         ("sts:AssumeRole", "StorageRoleArns"),
         ("s3:GetObject", "${ArtifactBucket}/${ArtifactPrefix}/*"),
         ("s3:ListBucket", "${ArtifactBucket}"),
@@ -69,7 +69,7 @@ def test_the_job_builds_the_index_reads_its_artifacts_and_takes_the_storage_role
     }
 
 
-def test_the_function_starts_this_job_with_this_role_and_writes_leases_only():
+def test_the_function_can_start_this_job_with_the_job_role_and_write_only_leases():
     assert allowed("StartJobRole") == READ_CATALOG | {
         ("logs:CreateLogStream", "StartJobLogs"),
         ("logs:PutLogEvents", "StartJobLogs"),
@@ -89,7 +89,7 @@ def test_the_function_starts_this_job_with_this_role_and_writes_leases_only():
     }
 
 
-def test_the_schedule_may_send_to_the_queue_and_nothing_else():
+def test_the_schedule_can_only_send_messages_to_the_queue():
     assert allowed("AllTablesRole") == {("sqs:SendMessage", "Queue")}
 
 
@@ -97,7 +97,7 @@ def test_the_schedule_may_send_to_the_queue_and_nothing_else():
     ("role", "service"),
     [("JobRole", "emr-serverless"), ("StartJobRole", "lambda"), ("AllTablesRole", "scheduler")],
 )
-def test_a_role_is_for_one_service(role, service):
+def test_only_its_service_can_assume_a_role(role, service):
     (trust,) = statements(RESOURCES[role]["AssumeRolePolicyDocument"])
     assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}
     assert "ManagedPolicyArns" not in RESOURCES[role]
@@ -112,7 +112,7 @@ def test_there_are_no_other_roles():
     ("policy", "queue", "rule"),
     [("QueuePolicy", "Queue", "NewCheckpoints"), ("FailuresPolicy", "Failures", "FailedRuns")],
 )
-def test_a_queue_takes_events_of_its_own_rule_only(policy, queue, rule):
+def test_a_queue_accepts_events_only_from_its_own_rule(policy, queue, rule):
     (statement,) = statements(RESOURCES[policy]["PolicyDocument"])
     assert RESOURCES[policy]["Queues"] == [ref(queue)]
     assert (statement["Action"], statement["Resource"]) == ("sqs:SendMessage", arn(queue))
@@ -126,33 +126,33 @@ def test_a_queue_is_encrypted(queue):
     assert RESOURCES[queue]["SqsManagedSseEnabled"] is True
 
 
-def test_a_rule_waits_for_the_object_that_the_function_knows():
+def test_the_rule_matches_the_object_that_the_function_recognizes():
     detail = RESOURCES["NewCheckpoints"]["EventPattern"]["detail"]
     assert detail["object"] == {"key": [{"suffix": LAST_CHECKPOINT}]}
     assert detail["bucket"] == {"name": ref("CheckpointBuckets")}
 
 
-def test_the_schedule_and_the_function_have_one_word_for_all_tables():
+def test_the_function_understands_the_message_of_the_schedule():
     assert target_of(RESOURCES["AllTables"]["Target"]["Input"]) == ALL_TABLES
 
 
-def test_a_message_can_wait_for_the_longest_run_to_end():
+def test_a_message_can_wait_until_the_longest_run_ends():
     queue = RESOURCES["Queue"]
     seconds = queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"]
     assert seconds > TEMPLATE["Parameters"]["TimeoutMinutes"]["MaxValue"] * 60
 
 
-def test_a_message_comes_again_after_the_function_has_ended_and_after_its_lease_has():
+def test_a_message_is_delivered_again_only_after_the_function_and_its_lease_have_ended():
     visibility, timeout = RESOURCES["Queue"]["VisibilityTimeout"], RESOURCES["StartJob"]["Timeout"]
     assert visibility >= 6 * timeout + TEMPLATE["Parameters"]["BatchSeconds"]["MaxValue"]
     assert timeout < LEASE_SECONDS < visibility
 
 
-def test_a_batch_goes_back_by_the_message():
+def test_the_function_can_return_single_messages_of_a_batch_to_the_queue():
     assert RESOURCES["StartJobSource"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
 
 
-def test_the_function_has_the_variables_that_it_reads():
+def test_the_function_gets_exactly_the_environment_variables_that_it_reads():
     read = set()
 
     class Environment(dict):
@@ -165,11 +165,11 @@ def test_the_function_has_the_variables_that_it_reads():
     assert variables == read | {"SLUICE_CATALOG_TABLE", "SLUICE_INDEX_TABLE"}
 
 
-def test_driver_and_executors_have_the_same_settings():
-    def settings(prefix):
+def test_driver_and_executors_have_the_same_environment_variables():
+    def environment(prefix):
         return {name.removeprefix(prefix): value for name, value in SPARK.items() if name.startswith(prefix)}
 
-    driver, executor = settings(DRIVER), settings(EXECUTOR)
+    driver, executor = environment(DRIVER), environment(EXECUTOR)
     assert driver.pop("PYSPARK_DRIVER_PYTHON") == driver["PYSPARK_PYTHON"]
     assert driver == executor
     assert set(driver) == {
@@ -191,42 +191,42 @@ def test_the_job_runs_on_the_python_and_the_processor_that_its_dependencies_are_
     assert SPARK[f"{EXECUTOR}PYTHONPATH"] == f"./{folder}"
 
 
-def test_a_release_is_read_from_one_place():
-    place = "s3://${ArtifactBucket}/${ArtifactPrefix}"
-    entry_point = {"Fn::Sub": f"{place}/{ENTRY_POINT.name}"}
+def test_all_parts_of_a_release_come_from_one_prefix():
+    prefix = "s3://${ArtifactBucket}/${ArtifactPrefix}"
+    entry_point = {"Fn::Sub": f"{prefix}/{ENTRY_POINT.name}"}
     assert RESOURCES["StartJob"]["Environment"]["Variables"]["SLUICE_JOB_ENTRY_POINT"] == entry_point
     assert TEMPLATE["Outputs"]["EntryPoint"]["Value"] == entry_point
-    assert SPARK["spark.submit.pyFiles"] == {"Fn::Sub": f"{place}/sluice.zip"}
+    assert SPARK["spark.submit.pyFiles"] == {"Fn::Sub": f"{prefix}/sluice.zip"}
     assert RESOURCES["StartJob"]["Code"]["S3Key"] == {"Fn::Sub": "${ArtifactPrefix}/sluice.zip"}
 
 
-def test_nothing_is_kept_running_and_what_runs_has_a_limit():
+def test_an_idle_application_stops_and_its_capacity_is_limited():
     application = RESOURCES["Application"]
     assert "InitialCapacity" not in application
     assert application["AutoStopConfiguration"]["Enabled"] is True
     assert application["MaximumCapacity"]["Cpu"] == {"Fn::Sub": "${MaximumVcpus} vCPU"}
 
 
-def test_two_runs_at_once_have_room_for_an_executor_each():
+def test_two_concurrent_runs_fit_with_an_executor_each():
     cores = 2 * (int(SPARK["spark.driver.cores"]) + int(SPARK["spark.executor.cores"]))
     assert RESOURCES["Application"]["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
     assert cores <= TEMPLATE["Parameters"]["MaximumVcpus"]["Default"]
 
 
-def test_every_log_is_kept_for_a_time_that_the_owner_chooses():
+def test_every_log_group_has_the_retention_of_the_parameter():
     groups = of_type("AWS::Logs::LogGroup")
     assert set(groups) == {"JobLogs", "StartJobLogs"}
     assert all(group["RetentionInDays"] == ref("LogRetentionDays") for group in groups.values())
 
 
 @pytest.mark.parametrize("alarm", of_type("AWS::CloudWatch::Alarm"))
-def test_an_alarm_tells_the_topic_and_is_quiet_while_nothing_happens(alarm):
-    tells = {"Fn::If": ["AlarmTopic", [ref("AlarmTopicArn")], ref("AWS::NoValue")]}
-    assert RESOURCES[alarm]["AlarmActions"] == tells
+def test_an_alarm_notifies_the_topic_and_treats_missing_data_as_healthy(alarm):
+    topic = {"Fn::If": ["AlarmTopic", [ref("AlarmTopicArn")], ref("AWS::NoValue")]}
+    assert RESOURCES[alarm]["AlarmActions"] == topic
     assert RESOURCES[alarm]["TreatMissingData"] == "notBreaching"
 
 
-def test_there_are_alarms_for_failed_runs_for_messages_given_up_and_for_a_function_that_fails():
+def test_there_are_alarms_for_failed_runs_undeliverable_messages_and_errors_of_the_function():
     assert RESOURCES["FailedRuns"]["EventPattern"]["detail"] == {
         "applicationId": [ref("Application")],
         "state": ["FAILED"],

@@ -49,7 +49,7 @@ def test_the_body_of_a_query_has_the_fields_of_the_protocol():
     }
 
 
-def test_changes_have_the_parameters_of_the_protocol():
+def test_the_change_data_feed_has_the_parameters_of_the_protocol():
     parameters = DOCUMENT["paths"]["/shares/{share}/schemas/{schema}/tables/{table}/changes"]["get"]["parameters"]
     assert {parameter["name"] for parameter in parameters if parameter.get("in") == "query"} == {
         "startingVersion",
@@ -63,7 +63,7 @@ def test_changes_have_the_parameters_of_the_protocol():
     }
 
 
-def test_every_description_of_a_field_and_every_schema_is_used():
+def test_every_field_description_and_every_schema_is_used():
     parts = yaml.safe_load(PARTS.read_text())
     text = OUTPUT.read_text()
     assert all(f"#/components/schemas/{name}" in text for name in parts["schemas"])
@@ -72,11 +72,11 @@ def test_every_description_of_a_field_and_every_schema_is_used():
         for model in ("QueryRequest", "CredentialsRequest")
         for name in DOCUMENT["components"]["schemas"][model]["properties"]
     }
-    queried = {
+    query_parameters = {
         parameter["name"]
         for operations in DOCUMENT["paths"].values()
         for operation in operations.values()
         for parameter in operation.get("parameters", ())
         if "name" in parameter
     }
-    assert parts["fields"].keys() == properties | queried
+    assert parts["fields"].keys() == properties | query_parameters

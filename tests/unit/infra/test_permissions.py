@@ -1,4 +1,4 @@
-"""The exact permissions of each function. A permission that is missing from the table below fails a test."""
+"""The exact permissions of each function. A test fails if a function has more or fewer than this table lists."""
 
 import pytest
 

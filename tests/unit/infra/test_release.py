@@ -1,4 +1,4 @@
-"""A release is refused unless the checkout is ready, and says why; its SBOM and checksums depend on content alone."""
+"""`make release` refuses a checkout that is not ready and says why. SBOM and checksums depend only on the content."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def test_the_changelog_heading_may_have_brackets_and_a_date(checkout, heading):
     assert checkout.problems() == []
 
 
-def test_uncommitted_changes_are_refused_by_name(checkout):
+def test_uncommitted_changes_are_refused_and_listed(checkout):
     (checkout.root / "pyproject.toml").write_text(FILES["pyproject.toml"] + "\n")
     (checkout.root / "new.txt").touch()
     (problem,) = checkout.problems()
@@ -78,7 +78,7 @@ def test_a_version_without_a_changelog_section_is_refused(checkout, heading):
     assert problem == "CHANGELOG.md has no section for 1.2.0. Add one: `## 1.2.0 - YYYY-MM-DD`."
 
 
-def test_a_lock_of_another_version_is_refused(checkout):
+def test_a_lock_file_with_another_version_is_refused(checkout):
     checkout.change("uv.lock", "1.2.0", "1.1.0")
     (problem,) = checkout.problems()
     assert problem == "uv.lock does not have sluice-sharing 1.2.0. Run `uv lock` and commit the result."
@@ -103,7 +103,7 @@ def test_a_commit_with_the_tag_of_another_version_is_refused(checkout):
     assert problem.startswith("This commit has the tag v1.1.0, but pyproject.toml says 1.2.0.")
 
 
-def test_a_tag_that_is_no_version_does_not_matter(checkout):
+def test_a_tag_that_is_not_a_version_is_ignored(checkout):
     checkout.git("tag", "vendor-update")
     assert checkout.problems() == []
 
@@ -121,7 +121,7 @@ def test_the_next_step_is_the_tag_unless_it_exists(checkout):
     assert "git tag" not in next_steps(project, folder)
 
 
-def test_checksums_are_what_sha256sum_reads(tmp_path):
+def test_checksums_have_the_format_of_sha256sum(tmp_path):
     (tmp_path / "b.whl").write_bytes(b"wheel")
     (tmp_path / "a.zip").write_bytes(b"package")
     write_checksums(tmp_path)

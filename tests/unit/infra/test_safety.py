@@ -82,16 +82,16 @@ def test_the_stack_creates_no_bucket():
     assert not of_type("AWS::S3::Bucket")
 
 
-@pytest.mark.parametrize("kind", API["GatewayResponses"])
-def test_an_error_of_api_gateway_has_the_form_of_the_protocol(kind):
-    ((media_type, body),) = API["GatewayResponses"][kind]["ResponseTemplates"].items()
+@pytest.mark.parametrize("response_type", API["GatewayResponses"])
+def test_an_error_of_api_gateway_has_the_form_of_the_protocol(response_type):
+    ((media_type, body),) = API["GatewayResponses"][response_type]["ResponseTemplates"].items()
     assert media_type == "application/json"
     answer = body.replace("$context.error.messageString", '"a text"').replace("$context.requestId", "id")
     assert list(json.loads(answer)) == ["errorCode", "message"]
 
 
 @pytest.mark.parametrize(
-    ("kind", "status"),
+    ("response_type", "status"),
     [
         ("MISSING_AUTHENTICATION_TOKEN", 404),
         ("RESOURCE_NOT_FOUND", 404),
@@ -106,8 +106,8 @@ def test_an_error_of_api_gateway_has_the_form_of_the_protocol(kind):
         ("INTEGRATION_TIMEOUT", 504),
     ],
 )
-def test_an_error_of_api_gateway_has_a_suitable_status(kind, status):
-    assert API["GatewayResponses"][kind]["StatusCode"] == status
+def test_an_error_of_api_gateway_has_a_suitable_status(response_type, status):
+    assert API["GatewayResponses"][response_type]["StatusCode"] == status
 
 
 def test_all_other_errors_of_api_gateway_have_a_default_form():
@@ -140,7 +140,7 @@ def test_there_are_alarms_for_errors_latency_and_throttling():
 def test_the_storage_role_of_a_bucket_owner_requires_the_external_id_and_only_reads():
     template = read_template(PROJECT / "infra" / "storage-role.yaml")
     role = template["Resources"]["StorageRole"]["Properties"]
-    trusted = list(statements(role["AssumeRolePolicyDocument"]))
+    trusted = statements(role["AssumeRolePolicyDocument"])
     assert [trust["Principal"]["AWS"] for trust in trusted] == [ref("ServerRoleArns"), ref("AdminArns")]
     for trust in trusted:
         assert trust["Condition"] == {"StringEquals": {"sts:ExternalId": ref("ExternalId")}}

@@ -1,4 +1,4 @@
-"""The log source without Spark: its slices read in this process, and replayed the plain way."""
+"""Reads the slices of the log source in this process, without Spark, and replays them with plain Python."""
 
 import os
 import pickle
@@ -12,7 +12,7 @@ from core.delta.log import actions
 from core.delta.log.segment import LogSegment
 from core.delta.model import Add, DeletionVector, FileKey, file_key
 from pipeline.log.snapshot_info import SnapshotInfo, segment_of, snapshot_info
-from pipeline.spark.replay import Reading
+from pipeline.spark.replay import CheckpointTasks
 from pipeline.spark.source import LogReader, options
 from pipeline.storage import TableStorage
 from tests.unit.delta.builder import TableInMemory
@@ -20,36 +20,36 @@ from tests.unit.delta.builder import TableInMemory
 Row = dict[str, Any]
 
 
-def rows_of(table: TableStorage, segment: LogSegment, kind: str) -> Iterator[Row]:
-    """As they come from workers, to which slices go pickled."""
-    reader = LogReader(options(table, segment, kind))
-    for piece in reader.partitions():
-        for batch in reader.read(pickle.loads(pickle.dumps(piece))):
+def rows_of(table: TableStorage, segment: LogSegment, rows: str) -> Iterator[Row]:
+    """Reads all slices, each pickled as on its way to a worker."""
+    reader = LogReader(options(table, segment, rows))
+    for partition in reader.partitions():
+        for batch in reader.read(pickle.loads(pickle.dumps(partition))):
             yield from batch.to_pylist()
 
 
 def read_log(table: TableStorage, version: int | None = None) -> tuple[SnapshotInfo, list[Add]]:
     opened = table.open()
     segment = segment_of(opened, version)
-    of_table: dict[str, str] = {}
+    table_actions: dict[str, str] = {}
     files: dict[FileKey, Add | None] = {}
     touched: list[Row] = []
     for row in sorted(rows_of(table, segment, "commits"), key=lambda row: (row["version"], row["line"])):
         if row["path"] is None:
-            of_table[row["action"]] = row["content"]
+            table_actions[row["action"]] = row["content"]
         else:
             add = add_of(row)
             files[file_key(add)] = add if row["action"] == "add" else None
             touched.append({"touched": row["path"], "touched_vector": row["vectorId"]})
-    info = snapshot_info(opened, segment, of_table)
-    untouched = map(add_of, rows_without(table, segment, touched)) if segment.checkpoint else ()
+    info = snapshot_info(opened, segment, table_actions)
+    untouched = map(add_of, checkpoint_rows_without(table, segment, touched)) if segment.checkpoint else ()
     return info, [*filter(None, files.values()), *untouched]
 
 
-def rows_without(table: TableStorage, segment: LogSegment, touched: list[Row]) -> Iterator[Row]:
+def checkpoint_rows_without(table: TableStorage, segment: LogSegment, touched: list[Row]) -> Iterator[Row]:
     keys = pa.Table.from_pylist(touched, pa.schema({"touched": pa.string(), "touched_vector": pa.string()}))
-    reading = pickle.loads(pickle.dumps(Reading.of(table, segment, keys, as_they_are)))
-    for batch in reading.mapped([pa.record_batch({"id": [*range(len(reading.slices))]})]):
+    tasks = pickle.loads(pickle.dumps(CheckpointTasks.of(table, segment, keys, unchanged)))
+    for batch in tasks.mapped([pa.record_batch({"id": [*range(len(tasks.slices))]})]):
         yield from batch.to_pylist()
 
 
@@ -63,7 +63,7 @@ def add_of(row: Row) -> Add:
         row["dataChange"],
         row["stats"],
         vector and DeletionVector(*vector.values()),
-        actions.more({**row, "tags": row["tags"] and dict(row["tags"])}),
+        actions.extra_fields({**row, "tags": row["tags"] and dict(row["tags"])}),
     )
 
 
@@ -72,7 +72,7 @@ def in_order(adds: Iterator[Add] | list[Add]) -> list[Add]:
 
 
 def in_memory(folder: Path) -> TableInMemory:
-    """The log in a folder, for `core.delta`."""
+    """Copies the log of a folder into memory, for `core.delta`."""
     table = TableInMemory()
     for file in (folder / "_delta_log").rglob("*"):
         if file.is_file():
@@ -82,7 +82,7 @@ def in_memory(folder: Path) -> TableInMemory:
 
 
 def on_disk(table: TableInMemory, folder: Path) -> TableStorage:
-    """The same the other way round."""
+    """Writes an in-memory log to a folder, for the log source."""
     for key, (body, at_ms) in table.s3.objects.items():
         file = folder / key.removeprefix(table.location.key(""))
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -91,5 +91,5 @@ def on_disk(table: TableInMemory, folder: Path) -> TableStorage:
     return TableStorage(folder.as_uri())
 
 
-def as_they_are(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def unchanged(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     yield from batches

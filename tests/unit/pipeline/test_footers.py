@@ -1,4 +1,4 @@
-"""Statistics from footers: whatever a file holds is inside of them, as pruning reads them."""
+"""Statistics from footers: all values of a file are within the bounds, as pruning reads them."""
 
 import datetime as dt
 import json
@@ -28,8 +28,8 @@ EPOCH = dt.datetime.fromisoformat("1970-01-01")
 MICROSECOND = dt.timedelta(microseconds=1)
 
 
-def field(name: str, kind: str = "long", *path: str, scale: int = 0) -> Field:
-    return Field((*path, name), DataType(kind, 38 if scale else 0, scale), in_partitions=False, was_float=False)
+def field(name: str, data_type: str = "long", *path: str, scale: int = 0) -> Field:
+    return Field((*path, name), DataType(data_type, 38 if scale else 0, scale), in_partitions=False, was_float=False)
 
 
 def footer(table: pa.Table, **options: Any) -> pq.FileMetaData:
@@ -43,8 +43,8 @@ def micros(moment: dt.datetime) -> int:
 
 
 TIMES = st.datetimes(dt.datetime.fromisoformat("1800-01-01"), dt.datetime.fromisoformat("9990-01-01"))
-# Of each type: how it is written, its values, and how pruning orders them.
-KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
+# For each type: its Arrow type, its values, and the form in which pruning compares them.
+TYPES: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
     "byte": (pa.int8(), st.integers(-128, 127), int),
     "integer": (pa.int32(), st.integers(-(2**31), 2**31 - 1), int),
     "long": (pa.int64(), st.integers(-(2**63), 2**63 - 1), int),
@@ -63,29 +63,29 @@ KINDS: dict[str, tuple[pa.DataType, st.SearchStrategy[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("data_type", TYPES)
 @settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
-def test_all_values_of_a_file_are_within_its_bounds(kind: str, data: st.DataObject) -> None:
-    written, values, ordered = KINDS[kind]
+def test_all_values_of_a_file_are_within_its_bounds(data_type: str, data: st.DataObject) -> None:
+    arrow_type, values, comparable = TYPES[data_type]
     column = data.draw(st.lists(st.none() | values, min_size=1, max_size=8))
-    table = pa.table({"c": pa.array(column, written)})
-    scale = 4 if kind == "decimal" else 0
-    stats = stats_of(footer(table, row_group_size=3), [field("c", kind, scale=scale)])
-    of_file = StatsColumn(field("c", kind, scale=scale), FileColumns([{}], [stats]))
-    (low,), (high,) = of_file.bounds
-    assert all(low <= ordered(value) <= high for value in column if value is not None)
+    table = pa.table({"c": pa.array(column, arrow_type)})
+    scale = 4 if data_type == "decimal" else 0
+    stats = stats_of(footer(table, row_group_size=3), [field("c", data_type, scale=scale)])
+    summary = StatsColumn(field("c", data_type, scale=scale), FileColumns([{}], [stats]))
+    (low,), (high,) = summary.bounds
+    assert all(low <= comparable(value) <= high for value in column if value is not None)
     assert json.loads(stats)["numRecords"] == len(column)
     assert json.loads(stats)["nullCount"] == {"c": column.count(None)}
 
 
-def one(stats: str) -> tuple[Any, Any]:
+def bounds_of(stats: str) -> tuple[Any, Any]:
     found = json.loads(stats)
     return found["minValues"].get("c"), found["maxValues"].get("c")
 
 
 @pytest.mark.parametrize(
-    ("kind", "array", "bounds"),
+    ("data_type", "array", "bounds"),
     [
         ("long", pa.array([1, None, 3]), (1, 3)),
         ("long", pa.array([1, 2], pa.int32()), (1, 2)),
@@ -100,19 +100,20 @@ def one(stats: str) -> tuple[Any, Any]:
         ),
     ],
 )
-def test_bounds_have_the_form_that_the_log_has(kind: str, array: pa.Array, bounds: tuple[Any, Any]) -> None:
-    assert one(stats_of(footer(pa.table({"c": array})), [field("c", kind, scale=2 * (kind == "decimal"))])) == bounds
+def test_bounds_have_the_same_form_as_in_the_log(data_type: str, array: pa.Array, bounds: tuple[Any, Any]) -> None:
+    column = field("c", data_type, scale=2 * (data_type == "decimal"))
+    assert bounds_of(stats_of(footer(pa.table({"c": array})), [column])) == bounds
 
 
 DOUBTFUL = {
     "no values": ("long", pa.array([None], pa.int64())),
     "unsigned": ("long", pa.array([1], pa.uint32())),
     "another type": ("string", pa.array([1])),
-    "widened to another form": ("double", pa.array([1])),
+    "widened from an integer": ("double", pa.array([1])),
     "narrowed": ("float", pa.array([1.5])),
     "infinite": ("double", pa.array([1, float("inf")])),
     "bytes": ("binary", pa.array([b"a"])),
-    "bytes for text": ("string", pa.array([b"a"])),
+    "bytes instead of a string": ("string", pa.array([b"a"])),
     "before 1900": ("date", pa.array([dt.date(1899, 12, 31)])),
     "a time before 1900": ("timestamp", pa.array([dt.datetime.fromisoformat("1850-01-01")], pa.timestamp("us", "UTC"))),
     "a time without a zone": ("timestamp", pa.array([1], pa.timestamp("us"))),
@@ -121,17 +122,18 @@ DOUBTFUL = {
 }
 
 
-@pytest.mark.parametrize(("kind", "array"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
-def test_what_is_doubtful_has_no_bounds(kind: str, array: pa.Array) -> None:
-    assert one(stats_of(footer(pa.table({"c": array})), [field("c", kind)])) == (None, None)
+@pytest.mark.parametrize(("data_type", "array"), DOUBTFUL.values(), ids=DOUBTFUL.keys())
+def test_doubtful_columns_have_no_bounds(data_type: str, array: pa.Array) -> None:
+    assert bounds_of(stats_of(footer(pa.table({"c": array})), [field("c", data_type)])) == (None, None)
 
 
 def test_int96_has_no_bounds() -> None:
     table = pa.table({"c": pa.array([1], pa.timestamp("ns"))})
-    assert one(stats_of(footer(table, use_deprecated_int96_timestamps=True), [field("c", "timestamp")])) == (None, None)
+    int96 = footer(table, use_deprecated_int96_timestamps=True)
+    assert bounds_of(stats_of(int96, [field("c", "timestamp")])) == (None, None)
 
 
-def test_one_row_group_without_statistics_takes_the_bounds_of_all() -> None:
+def test_a_row_group_without_statistics_leaves_the_file_without_bounds() -> None:
     without = footer(pa.table({"c": [1, 2]}), write_statistics=False)
     assert json.loads(stats_of(without, [field("c")])) == {
         "numRecords": 2,
@@ -141,7 +143,7 @@ def test_one_row_group_without_statistics_takes_the_bounds_of_all() -> None:
     }
 
 
-def test_a_name_with_a_dot_is_not_taken_for_a_struct() -> None:
+def test_a_name_with_a_dot_is_not_mistaken_for_a_struct() -> None:
     flat = footer(pa.table({"a.c": [1]}))
     nested = footer(pa.table({"a": [{"c": 2}]}))
     assert json.loads(stats_of(flat, [field("c", "long", "a")]))["minValues"] == {}
@@ -152,7 +154,7 @@ def test_a_name_with_a_dot_is_not_taken_for_a_struct() -> None:
 
 @pytest.fixture
 def table(tmp_path: Path) -> TableStorage:
-    """Of five files."""
+    """A table of five files."""
     for number in range(5):
         rows = pa.table({"id": [number, number + 10], "p": ["ü %"] * 2})
         write_deltalake(tmp_path, rows, partition_by=["p"], mode="append")
@@ -166,14 +168,14 @@ def files(table: TableStorage, stats: list[str | None]) -> pa.RecordBatch:
     return batch
 
 
-def completed(table: TableStorage, batch: pa.RecordBatch, *, most: int = 100, mode: str = "none") -> list[Any]:
+def completed(table: TableStorage, batch: pa.RecordBatch, *, max_files: int = 100, mode: str = "none") -> list[Any]:
     schema = Schema(
         '{"type":"struct","fields":[{"name":"id","type":"long"},{"name":"p","type":"string"}]}',
         ["p"],
         column_mapping=False,
     )
     metadata = Metadata("1", "", ("p",), configuration={"delta.columnMapping.mode": mode})
-    footers = Footers.of(table, metadata, [schema.find(("id",)), schema.find(("p",))], most)
+    footers = Footers.of(table, metadata, [schema.find(("id",)), schema.find(("p",))], max_files)
     return [
         text and json.loads(text)
         for done in footers.complete(iter([batch, batch]))
@@ -181,27 +183,27 @@ def completed(table: TableStorage, batch: pa.RecordBatch, *, most: int = 100, mo
     ]
 
 
-def test_only_files_of_which_the_log_counts_no_rows_are_read(table: TableStorage) -> None:
+def test_footers_are_read_only_for_files_without_a_row_count_in_the_log(table: TableStorage) -> None:
     found = completed(table, files(table, ['{"numRecords":1}', None, "{}", "", '{"tightBounds":true}']))
     assert [bool(stats) for stats in found] == [False, True, True, True, True] * 2
     assert found[1].keys() == {"numRecords", "minValues", "maxValues", "nullCount"}
     assert found[1]["maxValues"]["id"] == found[1]["minValues"]["id"] + 10
 
 
-def test_a_task_reads_no_more_footers_than_it_may(table: TableStorage) -> None:
-    found = completed(table, files(table, [None] * 5), most=7)
+def test_a_task_reads_at_most_the_given_number_of_footers(table: TableStorage) -> None:
+    found = completed(table, files(table, [None] * 5), max_files=7)
     assert [bool(stats) for stats in found] == [True] * 7 + [False] * 3
 
 
-def test_where_columns_go_by_id_only_rows_are_counted(table: TableStorage) -> None:
+def test_only_rows_are_counted_if_columns_are_mapped_by_id(table: TableStorage) -> None:
     found = completed(table, files(table, [None] * 5), mode="id")
     assert found[0] == {"numRecords": 2, "minValues": {}, "maxValues": {}, "nullCount": {}}
 
 
-def test_a_file_that_is_gone_damaged_or_elsewhere_has_none(table: TableStorage) -> None:
+def test_a_missing_or_damaged_file_or_one_outside_the_table_has_no_statistics(table: TableStorage) -> None:
     batch = files(table, [None] * 5)
-    first, second = ("gone.parquet", "s3://elsewhere/file.parquet")
-    paths = pa.array([first, second, *batch.column("path").to_pylist()[2:]])
+    missing, outside = ("missing.parquet", "s3://elsewhere/file.parquet")
+    paths = pa.array([missing, outside, *batch.column("path").to_pylist()[2:]])
     sizes = pa.array([10, 10, *(size - 1 for size in batch.column("size").to_pylist()[2:4]), 0])
-    odd = pa.RecordBatch.from_arrays([paths, sizes, batch.column("stats")], names=batch.schema.names)
-    assert completed(table, odd) == [None] * 10
+    unreadable = pa.RecordBatch.from_arrays([paths, sizes, batch.column("stats")], names=batch.schema.names)
+    assert completed(table, unreadable) == [None] * 10

@@ -1,4 +1,4 @@
-"""Spark finds a Java: the machine's own, or the packaged one behind its wrapper."""
+"""Which Java Spark runs on: the machine's own, or the packaged one behind a wrapper."""
 
 import stat
 import subprocess
@@ -20,7 +20,7 @@ def fake_java(home: Path, version: str) -> Path:
 @pytest.mark.parametrize(
     ("version", "found"), [("17.0.15", True), ("21.0.8", True), ("11.0.2", False), ("1.8.0_292", False)]
 )
-def test_only_java_17_and_later_will_do(
+def test_only_java_17_or_later_is_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, found: bool
 ) -> None:
     home = fake_java(tmp_path / "jdk", version)
@@ -29,7 +29,7 @@ def test_only_java_17_and_later_will_do(
     assert java.machine_java_home() == (home if found else None)
 
 
-def test_the_wrapper_drops_the_flag_that_the_packaged_java_does_not_know(tmp_path: Path) -> None:
+def test_the_wrapper_drops_the_flag_that_the_packaged_java_does_not_support(tmp_path: Path) -> None:
     echo = tmp_path / "echo"
     echo.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n')
     echo.chmod(0o755)

@@ -1,4 +1,4 @@
-"""What the job understands of its arguments."""
+"""The arguments of the job."""
 
 import pytest
 
@@ -6,13 +6,13 @@ from pipeline.job import main
 
 
 @pytest.mark.parametrize("number", ["-1", "2001", "1.5", "all", "", "1e3"])
-def test_a_number_of_columns_that_is_none_is_refused_with_the_numbers_that_are(
+def test_an_invalid_number_of_columns_is_rejected_with_the_valid_range(
     number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as ended:
         main(["--all", f"--columns={number}"])
 
     assert ended.value.code == 2
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert f"argument --columns: {number!r} is not a whole number from 0 to 2000" in told.err
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert f"argument --columns: {number!r} is not a whole number from 0 to 2000" in shown.err

@@ -1,4 +1,4 @@
-"""The rows of the log source against the snapshots of `core.delta`, on every kind of log."""
+"""The log source returns the same files as a snapshot of `core.delta`, for every kind of log."""
 
 import tempfile
 from io import BytesIO
@@ -37,26 +37,26 @@ from tests.unit.delta.builder import (
     remove,
     vector,
 )
-from tests.unit.delta.log.test_checkpoint import ODD_ADDS
+from tests.unit.delta.log.test_checkpoint import INVALID_ADDS
 from tests.unit.pipeline.log_rows import in_memory, in_order, on_disk, read_log, rows_of
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
 
 
 def check_as_core(in_memory: TableInMemory, table: TableStorage, version: int | None = None) -> None:
-    """Either the same top and the same files, or the same refusal."""
+    """Both return the same snapshot, or both raise the same error."""
     try:
         snapshot = DeltaTables().snapshot(in_memory.storage(), version=version)
         adds = in_order(snapshot.adds())
-    except SharingError as refusal:
-        with pytest.raises(type(refusal)) as refused:
+    except SharingError as expected:
+        with pytest.raises(type(expected)) as raised:
             read_log(table, version)
-        assert refused.value.message == refusal.message
+        assert raised.value.message == expected.message
         return
-    top, files = read_log(table, version)
+    info, files = read_log(table, version)
     assert in_order(files) == adds
-    for said in ("version", "timestamp", "protocol", "metadata"):
-        assert getattr(top, said) == getattr(snapshot, said)
+    for attribute in ("version", "timestamp", "protocol", "metadata"):
+        assert getattr(info, attribute) == getattr(snapshot, attribute)
 
 
 @pytest.fixture(params=table_parameters(GOLDEN_TABLES))
@@ -64,15 +64,15 @@ def golden(request: pytest.FixtureRequest) -> GoldenTable:
     return request.param
 
 
-def test_every_version_of_a_golden_table_is_what_core_reads(golden: GoldenTable) -> None:
+def test_every_version_of_a_golden_table_is_read_as_core_reads_it(golden: GoldenTable) -> None:
     table = TableStorage(golden.directory.as_uri())
     for version in (None, *golden.log.versions):
         check_as_core(in_memory(golden.directory), table, version)
 
 
-@pytest.fixture(params=["as they are", "tiny"])
+@pytest.fixture(params=["normal", "tiny"])
 def slices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With tiny ones, each row group and each commit is a slice of its own."""
+    """With tiny slices, each row group and each commit is its own slice."""
     if request.param == "tiny":
         monkeypatch.setattr(source, "SLICE_BYTES", 1)
         for module in (rows, checkpoint_module, commits):
@@ -104,36 +104,34 @@ PARSED = pa.struct(
 )
 UNUSUAL = {
     "vectors": checkpoint(add("a"), *VECTORS),
-    "vectors with long sizes": checkpoint(
+    "vectors with 64-bit sizes": checkpoint(
         *VECTORS, deletionVector=pa.struct([*list(VECTOR)[:2], pa.field("offset", pa.int32()), *list(VECTOR)[3:]])
     ),
     "tags": checkpoint(add("a"), add("b", tags={"k": None, "ü": '"'}, baseRowId=2**62, clusteringProvider="")),
-    "no values": checkpoint(add("a"), add("b", partitionValues=None)),
-    "no change": checkpoint(add("a", dataChange=None)),
-    "short sizes": checkpoint(add("a"), size=pa.int32()),
+    "no partition values": checkpoint(add("a"), add("b", partitionValues=None)),
+    "no dataChange": checkpoint(add("a", dataChange=None)),
+    "32-bit sizes": checkpoint(add("a"), size=pa.int32()),
     "a negative size": checkpoint(add("a", size=-1)),
     "empty paths": checkpoint(add(""), add("b")),
-    "large texts": checkpoint(add("a", stats="{}"), path=pa.large_string(), stats=pa.large_string()),
+    "large strings": checkpoint(add("a", stats="{}"), path=pa.large_string(), stats=pa.large_string()),
     "dictionaries": checkpoint(add("a", stats="{}"), path=DICTIONARY, stats=DICTIONARY),
-    "statistics in columns": checkpoint(
+    "parsed statistics": checkpoint(
         add("a", stats="{}"),
         add("b", stats_parsed={"numRecords": 2, "minValues": {"d": 19000, "t": 1_700_000_000_123_456}}),
         add("c"),
         stats_parsed=PARSED,
     ),
-    "statistics in columns alone": checkpoint(
-        add("b", stats_parsed={"numRecords": 2}), stats=None, stats_parsed=PARSED
-    ),
+    "only parsed statistics": checkpoint(add("b", stats_parsed={"numRecords": 2}), stats=None, stats_parsed=PARSED),
     "no files": checkpoint(remove("a")),
-    "no columns of files": parquet(pa.table({"txn": [1]})),
+    "no add column": parquet(pa.table({"txn": [1]})),
     "cut off": checkpoint(add("a"))[:-20],
     "overwritten": b"PAR1" + bytes(2000),
-    **ODD_ADDS,
+    **INVALID_ADDS,
 }
 
 
 @pytest.mark.parametrize("content", UNUSUAL.values(), ids=UNUSUAL.keys())
-def test_an_unusual_checkpoint_is_what_core_makes_of_it(content: bytes, tmp_path: Path) -> None:
+def test_an_unusual_checkpoint_is_read_as_core_reads_it(content: bytes, tmp_path: Path) -> None:
     table = TableInMemory()
     table.put(name(1, "checkpoint.0000000001.0000000002.parquet"), checkpoint(MODERN_PROTOCOL, metadata(), add("z")))
     table.put(name(1, "checkpoint.0000000002.0000000002.parquet"), content)
@@ -142,19 +140,19 @@ def test_an_unusual_checkpoint_is_what_core_makes_of_it(content: bytes, tmp_path
 
 
 BROKEN = {
-    "no action": b"[]",
+    "not an action": b"[]",
     "cut off": commit(add("a"))[:-9],
     "an add without a size": commit({"add": {"path": "a"}}),
     "a remove without a path": commit({"remove": {}}),
     "two protocols": commit(MODERN_PROTOCOL, PROTOCOL),
     "metadata without a schema": commit({"metaData": {"id": "1", "format": {"provider": "parquet"}}}),
-    "a time that is text": commit({"commitInfo": {"inCommitTimestamp": "1"}}),
+    "a timestamp that is a string": commit({"commitInfo": {"inCommitTimestamp": "1"}}),
     "a feature of the future": commit({"protocol": {**MODERN_PROTOCOL["protocol"], "readerFeatures": ["new"]}}),
 }
 
 
 @pytest.mark.parametrize("content", BROKEN.values(), ids=BROKEN.keys())
-def test_a_broken_commit_is_refused_in_the_words_of_core(content: bytes, tmp_path: Path) -> None:
+def test_a_broken_commit_raises_the_error_of_core(content: bytes, tmp_path: Path) -> None:
     table = TableInMemory()
     table.commit(0, MODERN_PROTOCOL, metadata())
     table.put(name(1), content)
@@ -164,11 +162,11 @@ def test_a_broken_commit_is_refused_in_the_words_of_core(content: bytes, tmp_pat
     check_as_core(table, on_disk(table, tmp_path))
 
 
-def test_a_table_of_which_there_is_nothing_is_refused_in_the_words_of_core(tmp_path: Path) -> None:
+def test_an_empty_folder_raises_the_error_of_core(tmp_path: Path) -> None:
     check_as_core(TableInMemory(), TableStorage(tmp_path.as_uri()))
 
 
-def test_a_log_that_was_replaced_after_its_segment_was_chosen_is_recognised(tmp_path: Path) -> None:
+def test_a_log_that_was_replaced_after_its_segment_was_chosen_is_detected(tmp_path: Path) -> None:
     table = TableInMemory()
     table.commit(0, PROTOCOL, metadata())
     table.commit(1, add("a"))
@@ -179,10 +177,9 @@ def test_a_log_that_was_replaced_after_its_segment_was_chosen_is_recognised(tmp_
         list(rows_of(storage, segment, "commits"))
 
 
-def test_slices_are_of_about_the_same_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_have_about_the_same_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table = TableInMemory()
-    top = [PROTOCOL, metadata()]
-    rows = pq.read_table(BytesIO(checkpoint(*top, *(add(f"{number}") for number in range(998)))))
+    rows = pq.read_table(BytesIO(checkpoint(PROTOCOL, metadata(), *(add(f"{number}") for number in range(998)))))
     table.put(name(1, "checkpoint.parquet"), parquet(rows, row_group_size=100))
     for version in range(2, 12):
         table.commit(version, add(f"of {version}"))
@@ -192,9 +189,9 @@ def test_slices_are_of_about_the_same_size(tmp_path: Path, monkeypatch: pytest.M
     group_bytes = sum(first.column(leaf).total_compressed_size for leaf in range(first.num_columns))
     monkeypatch.setattr(source, "SLICE_BYTES", 4 * group_bytes)
     monkeypatch.setattr(source, "COMMIT_BYTES", group_bytes)
-    of_checkpoint = LogReader(options(storage, segment, "checkpoint")).partitions()
-    groups = [piece.row_groups for each in of_checkpoint for piece in each.pieces]
+    checkpoint_slices = LogReader(options(storage, segment, "checkpoint")).partitions()
+    groups = [piece.row_groups for each in checkpoint_slices for piece in each.pieces]
     assert sum(map(len, groups)) == len({*chain.from_iterable(groups)}) == 10
     assert 2 <= len(groups) <= 3
-    of_commits = LogReader(options(storage, segment, "commits")).partitions()
-    assert [len(each.commits) for each in of_commits] == [4, 4, 2]
+    commit_slices = LogReader(options(storage, segment, "commits")).partitions()
+    assert [len(each.commits) for each in commit_slices] == [4, 4, 2]

@@ -1,4 +1,4 @@
-"""A table for the tests of pruning: a schema, and files with partition values and statistics."""
+"""Builders for the pruning tests: a table with a schema, files with partition values or statistics, JSON hints."""
 
 import json
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ def columns_of(files: Sequence[File]) -> FileColumns:
 
 @dataclass
 class Table:
-    """`types` are names of Delta types, or nested types as in a schema."""
+    """`types` maps each column to the name of a Delta type, or to a nested type as in a schema."""
 
     types: dict[str, Any]
     partition_columns: tuple[str, ...] = ()
@@ -36,13 +36,13 @@ class Table:
     @property
     def schema_string(self) -> str:
         fields = [
-            {"name": name, "type": kind, "nullable": True, "metadata": self.metadata.get(name, {})}
-            for name, kind in self.types.items()
+            {"name": name, "type": data_type, "nullable": True, "metadata": self.metadata.get(name, {})}
+            for name, data_type in self.types.items()
         ]
         return json.dumps({"type": "struct", "fields": fields})
 
     def compile(self, *hints: str | dict | list) -> Predicate | None:
-        """Strings are SQL hints; anything else is the document of a JSON hint."""
+        """Strings are SQL hints. Anything else is a JSON hint before serialization."""
         documents = [hint for hint in hints if not isinstance(hint, str)]
         return compile_predicate(
             [hint for hint in hints if isinstance(hint, str)],
@@ -70,7 +70,7 @@ def in_partition(**values: str | None) -> File:
 
 
 def with_stats(minimum: Any = None, maximum: Any = None, nulls: Any = None, rows: Any = 10, **more: Any) -> File:
-    """A file with these statistics of column `c`. None leaves out an entry."""
+    """Returns a file with these statistics for column `c`. None leaves out an entry."""
     stats = {
         name: {"c": value}
         for name, value in (("minValues", minimum), ("maxValues", maximum), ("nullCount", nulls))

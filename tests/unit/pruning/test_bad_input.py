@@ -1,4 +1,4 @@
-"""Hostile hints: each is handled within the time budget and never raises an error."""
+"""Hostile hints: each one stays within the time budget and raises no error."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ from tests.unit.pruning.support import Table, column, columns_of, compare, in_pa
 
 TABLE = Table({"c": "long", "s": "string", "b": "boolean"})
 FILES = columns_of([with_stats(10, 20, 0)] * 1000)
-# The time allowed per hint, in CPU time of this process because tests share their cores.
+# CPU time allowed per hint. Not wall-clock time, because tests share the cores.
 BUDGET_SECONDS = 0.2
 # The depth limit of orjson.
 DEEP = "[" * 1_020 + "]" * 1_020
@@ -28,20 +28,20 @@ def comparison(number: int, operator: str = "equal") -> dict:
 
 
 def nested(depth: int) -> str:
-    """A tree with this many levels that is false for every year but 2020."""
-    around = (depth - 2) // 2 * 2
-    return '{"op":"not","children":[' * around + json.dumps(YEAR_2020) + "]}" * around
+    """Returns a tree with this many levels that is true only for the year 2020."""
+    negations = (depth - 2) // 2 * 2
+    return '{"op":"not","children":[' * negations + json.dumps(YEAR_2020) + "]}" * negations
 
 
 @pytest.fixture(scope="module", autouse=True)
 def _parser_is_imported() -> None:
-    """Imports the parser first, because the import happens once per process and is not part of the cost of a hint."""
+    """Imports the parser first: it is imported once per process, which is not part of the cost of a hint."""
     TABLE.compile("c = 1")
 
 
 @pytest.fixture
-def alone() -> Iterator[None]:
-    """Disables coverage and freezes the garbage of other tests, which both cost more time than a hint."""
+def undisturbed() -> Iterator[None]:
+    """Disables coverage and freezes the objects of other tests. Tracing and collecting cost more time than a hint."""
     trace = sys.gettrace()
     sys.settrace(None)
     gc.collect()
@@ -63,7 +63,7 @@ def seconds_for(sql_hints: list[str], json_hint: str | None) -> float:
     [
         pytest.param(["c = 1 OR " * 120_000], id="1 MiB"),
         pytest.param(["x" * 2**20], id="a word of 1 MiB"),
-        pytest.param(["'" + "x" * 16_000], id="a string without an end"),
+        pytest.param(["'" + "x" * 16_000], id="an unterminated string"),
         pytest.param([" OR ".join(f"c = {number}" for number in range(10_000))], id="10,000 ORs"),
         pytest.param([" OR ".join(f"c = {number}" for number in range(450))], id="450 ORs"),
         pytest.param([" AND ".join(f"c <> {number}" for number in range(450))], id="450 ANDs"),
@@ -74,11 +74,13 @@ def seconds_for(sql_hints: list[str], json_hint: str | None) -> float:
         pytest.param(["- " * 1900 + "c = 1"], id="1,900 signs"),
         pytest.param(["c + " * 900 + "c = 1"], id="900 sums"),
         pytest.param(["date(" * 30 + "c" + ")" * 30], id="types as functions"),
-        pytest.param(["struct(" * 200], id="structs without an end"),
-        pytest.param(["CASE WHEN " * 500], id="cases without an end"),
+        pytest.param(["struct(" * 200], id="unterminated structs"),
+        pytest.param(["CASE WHEN " * 500], id="unterminated cases"),
         pytest.param(["c::int = 1 OR " * 280 + "b"], id="casts"),
         pytest.param(["CAST(c AS DECIMAL(999999999,0)) = 1"], id="a decimal of a billion digits"),
-        pytest.param([f"CAST(c AS DECIMAL({'9' * 5_000})) = 1", "CAST(c AS DECIMAL(1,2,3)) = 1"], id="no decimals"),
+        pytest.param(
+            [f"CAST(c AS DECIMAL({'9' * 5_000})) = 1", "CAST(c AS DECIMAL(1,2,3)) = 1"], id="invalid decimal types"
+        ),
         pytest.param(["c = 1"] * 600, id="600 hints"),
         pytest.param([""] * 100_000, id="100,000 empty hints"),
         pytest.param([".".join(["partitionValues"] * 800) + ".c = 1"], id="partition values of partition values"),
@@ -91,7 +93,7 @@ def seconds_for(sql_hints: list[str], json_hint: str | None) -> float:
         pytest.param(["{{ 7 * 7 }}", "${jndi:x}", "%s %d", "\ud800", "\u202e", "\U0001d554 = 1"], id="odd characters"),
     ],
 )
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("undisturbed")
 def test_hostile_sql_costs_little_and_raises_nothing(hints):
     assert seconds_for(hints, None) < BUDGET_SECONDS
 
@@ -106,7 +108,7 @@ def test_hostile_sql_costs_little_and_raises_nothing(hints):
         ),
         pytest.param(json.dumps(op("and", *map(comparison, range(5_000)))), id="5,000 ANDs"),
         pytest.param(f"[{','.join('1' * 500_000)}]", id="500,000 members"),
-        pytest.param("[" * 1_000_000, id="lists without an end"),
+        pytest.param("[" * 1_000_000, id="unterminated lists"),
         pytest.param('{"op":"not","children":[' * 1000 + "]}" * 1000, id="depth 1,000"),
         pytest.param(nested(100_000)[:MAX_CHARACTERS], id="depth 40,000"),
         pytest.param('{"op":"' + "x" * 1_000_000 + '"}', id="an op of 1 MB"),
@@ -115,16 +117,16 @@ def test_hostile_sql_costs_little_and_raises_nothing(hints):
         pytest.param(json.dumps(compare("c", "equal", "1e" + "9" * 1_000, "double")), id="an exponent of 1,000 digits"),
         pytest.param(json.dumps(compare(".".join("c" * 100_000), "equal", "1", "long")), id="a name of 100,000 dots"),
         pytest.param("\0" * 1000, id="NUL"),
-        pytest.param(f'{{"op":{DEEP}}}', id="lists in the place of an op"),
-        pytest.param(f'{{"op":"column","name":{DEEP}}}', id="lists in the place of a name"),
-        pytest.param(f'{{"op":"literal","value":{DEEP}}}', id="lists in the place of a value"),
+        pytest.param(f'{{"op":{DEEP}}}', id="lists instead of an op"),
+        pytest.param(f'{{"op":"column","name":{DEEP}}}', id="lists instead of a name"),
+        pytest.param(f'{{"op":"literal","value":{DEEP}}}', id="lists instead of a value"),
         pytest.param(
             json.dumps(compare("partitionValues." * 2_000 + "c", "equal", "1", "long")),
             id="partition values of partition values",
         ),
     ],
 )
-@pytest.mark.usefixtures("alone")
+@pytest.mark.usefixtures("undisturbed")
 def test_hostile_json_costs_little_and_raises_nothing(text):
     assert seconds_for([], text) < BUDGET_SECONDS
 

@@ -1,4 +1,4 @@
-"""Compares columns extracted while parsing statistics with columns looked up in parsed statistics."""
+"""`EagerFileColumns` extracts the same columns as `FileColumns`."""
 
 import json
 
@@ -12,7 +12,7 @@ NAMES = ["a", "b", "nullCount", "minValues"]
 SCALARS = st.none() | st.booleans() | st.integers(-3, 3) | st.floats(-1, 1) | st.sampled_from(["", 'x",', NULL_COUNT])
 COLUMNS = st.dictionaries(st.sampled_from(NAMES), SCALARS | st.just({"a": 1}))
 KEYS = st.sampled_from(["numRecords", "minValues", "maxValues", "nullCount", "tightBounds"])
-# In any order, with duplicates.
+# Members of the statistics in any order, with duplicates.
 MEMBERS = st.lists(st.tuples(KEYS, COLUMNS | SCALARS), max_size=6)
 USUAL = st.builds(
     lambda *values: [*zip(["numRecords", "minValues", "maxValues", "nullCount"], values, strict=True)],
@@ -36,12 +36,12 @@ def texts(draw: st.DrawFn) -> str:
 @given(st.lists(texts() | st.none(), max_size=6), st.lists(st.sampled_from(NAMES), unique=True))
 @example(['{"numRecords":1,"minValues":{"a":1},"maxValues":{"a":1},"nullCount":{"a":0},"minValues":{"a":9}}'], ["a"])
 @example(['{,"nullCount":{"a":1}}', '{"nullCount":{"a":1}}', '[1,"nullCount":2]', "null", ""], ["a"])
-def test_eager_columns_equal_parsed_columns(stats: list[str | None], names: list[str]) -> None:
-    one_by_one, at_once = FileColumns([{}] * len(stats), stats), EagerFileColumns([{}] * len(stats), stats, names)
+def test_eager_columns_equal_lazy_columns(stats: list[str | None], names: list[str]) -> None:
+    lazy, eager = FileColumns([{}] * len(stats), stats), EagerFileColumns([{}] * len(stats), stats, names)
     for name in names:
         for path in ((name,), (name, "a")):
             for column in ("minimum", "maximum", "null_count"):
-                expected = list(getattr(one_by_one, column)(path))
-                event(f"known: {any(value is not None for value in expected)}")
-                assert repr(list(getattr(at_once, column)(path))) == repr(expected)
-    assert repr(list(at_once.num_records())) == repr(list(one_by_one.num_records()))
+                expected = list(getattr(lazy, column)(path))
+                event(f"has a value: {any(value is not None for value in expected)}")
+                assert repr(list(getattr(eager, column)(path))) == repr(expected)
+    assert repr(list(eager.num_records())) == repr(list(lazy.num_records()))

@@ -30,7 +30,7 @@ def test_statistics_are_not_read_if_partition_values_decide():
     assert list(truth_values) == [PRUNED_BY_PARTITION, MAY_MATCH | ALL_MATCH]
 
 
-def test_an_unknown_predicate_keeps_every_file_and_matches_no_row_for_sure():
+def test_an_unknown_predicate_keeps_every_file_and_never_matches_all_rows():
     predicate = TABLE.compile("f(p) = 1")
     assert list(predicate.evaluate(WithoutStats([{"p": "2"}], [None]))) == [MAY_MATCH]
     assert predicate.evaluate(columns_of([])) == b""

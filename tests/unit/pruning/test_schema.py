@@ -15,8 +15,8 @@ def test_an_ambiguous_name_matches_no_column():
     assert table.keeps("year = 2020", in_partition(year="2021", YEAR="2021"))
 
 
-def mapped(name: str, kind, physical: str) -> dict:
-    return {"name": name, "type": kind, "metadata": {"delta.columnMapping.physicalName": physical}}
+def mapped(name: str, data_type, physical: str) -> dict:
+    return {"name": name, "type": data_type, "metadata": {"delta.columnMapping.physicalName": physical}}
 
 
 def test_hints_use_logical_names_and_the_log_physical_names():

@@ -287,7 +287,7 @@ def test_the_other_parts_of_an_unsupported_hint_still_prune():
 
 
 def test_hints_are_joined_by_and():
-    predicate = TABLE.compile("y = 5", "this is no SQL", "s = 'x'")
+    predicate = TABLE.compile("y = 5", "this is invalid SQL", "s = 'x'")
     assert [note.used_by for note in predicate.notes] == ["partition values", None, "partition values"]
 
 

@@ -1,4 +1,4 @@
-"""Statistics of real and faulty writers: pruning trusts no bound further than it holds."""
+"""Statistics of real and faulty writers: pruning relies on a bound only as far as its writer guarantees it."""
 
 import json
 
@@ -7,16 +7,16 @@ import pytest
 from tests.unit.pruning.support import DeletionVector, File, Table, columns_of, with_stats
 
 
-def keeps(kind: str, hint: str, file: File, **metadata) -> bool:
-    return Table({"c": kind}, metadata={"c": metadata}).keeps(hint, file)
+def keeps(data_type: str, hint: str, file: File, **metadata) -> bool:
+    return Table({"c": data_type}, metadata={"c": metadata}).keeps(hint, file)
 
 
-def every(kind: str, hint: str, file: File) -> bool:
-    return Table({"c": kind}).matches_every_row(hint, file)
+def matches_every_row(data_type: str, hint: str, file: File) -> bool:
+    return Table({"c": data_type}).matches_every_row(hint, file)
 
 
 @pytest.mark.parametrize(
-    ("kind", "low", "high", "below", "inside", "above"),
+    ("data_type", "low", "high", "below", "inside", "above"),
     [
         ("byte", 1, 5, "0", "3", "6"),
         ("short", -5, 5, "-6", "0", "6"),
@@ -46,17 +46,17 @@ def every(kind: str, hint: str, file: File) -> bool:
         ),
     ],
 )
-def test_values_inside_the_range_keep_the_file_and_others_skip_it(kind, low, high, below, inside, above):
+def test_values_inside_the_range_keep_the_file_and_others_skip_it(data_type, low, high, below, inside, above):
     file = with_stats(low, high, 0)
-    assert keeps(kind, f"c = {inside}", file)
-    assert not keeps(kind, f"c = {above}", file)
+    assert keeps(data_type, f"c = {inside}", file)
+    assert not keeps(data_type, f"c = {above}", file)
     if below != "'x'":
-        assert not keeps(kind, f"c = {below}", file)
-        assert not keeps(kind, f"c <= {below}", file)
-        assert every(kind, f"c > {below}", file)
-    if kind not in ("float", "double"):
-        assert not keeps(kind, f"c >= {above}", file)
-        assert every(kind, f"c < {above}", file)
+        assert not keeps(data_type, f"c = {below}", file)
+        assert not keeps(data_type, f"c <= {below}", file)
+        assert matches_every_row(data_type, f"c > {below}", file)
+    if data_type not in ("float", "double"):
+        assert not keeps(data_type, f"c >= {above}", file)
+        assert matches_every_row(data_type, f"c < {above}", file)
 
 
 def test_a_truncated_maximum_is_a_prefix():
@@ -159,7 +159,7 @@ def test_the_bound_of_a_decimal_is_a_rounded_double():
 @pytest.mark.parametrize("bound", ["1.10", "1.1", '"1.10"', "1.10000000000000000"])
 def test_a_decimal_of_few_digits_is_exact_in_every_notation(bound):
     file = File({}, f'{{"minValues":{{"c":{bound}}},"maxValues":{{"c":{bound}}},"nullCount":{{"c":0}}}}')
-    assert every("decimal(10,2)", "c = 1.1", file)
+    assert matches_every_row("decimal(10,2)", "c = 1.1", file)
     assert not keeps("decimal(10,2)", "c > 1.1", file)
     assert not keeps("decimal(10,2)", "c < 1.1", file)
 
@@ -171,18 +171,18 @@ def test_a_large_whole_number_of_a_decimal_may_be_a_rounded_double():
 
 def test_nan_is_greater_than_every_number_and_missing_from_statistics():
     file = with_stats(1.0, 3.0, 0)
-    for kind in ("float", "double"):
-        assert keeps(kind, "c > 5", file)
-        assert keeps(kind, "NOT c <= 5", file)
-        assert keeps(kind, "c <> 2", with_stats(2.0, 2.0, 0))
-        assert keeps(kind, "c = 'NaN'", file)
-        assert keeps(kind, "c IN (7, CAST('NaN' AS DOUBLE))", file)
-        assert not keeps(kind, "c < 1", file)
-        assert not keeps(kind, "c = 5", file)
-        assert not keeps(kind, "c IN (5, 6)", file)
-        assert not keeps(kind, "NOT c > 0.5", file)
-        assert not every(kind, "c < 5", file)
-        assert every(kind, "c >= 1", file)
+    for data_type in ("float", "double"):
+        assert keeps(data_type, "c > 5", file)
+        assert keeps(data_type, "NOT c <= 5", file)
+        assert keeps(data_type, "c <> 2", with_stats(2.0, 2.0, 0))
+        assert keeps(data_type, "c = 'NaN'", file)
+        assert keeps(data_type, "c IN (7, CAST('NaN' AS DOUBLE))", file)
+        assert not keeps(data_type, "c < 1", file)
+        assert not keeps(data_type, "c = 5", file)
+        assert not keeps(data_type, "c IN (5, 6)", file)
+        assert not keeps(data_type, "NOT c > 0.5", file)
+        assert not matches_every_row(data_type, "c < 5", file)
+        assert matches_every_row(data_type, "c >= 1", file)
 
 
 def test_nan_does_not_satisfy_both_ends_of_a_range():
@@ -192,15 +192,15 @@ def test_nan_does_not_satisfy_both_ends_of_a_range():
         assert not keeps("float", f"NOT (NOT ({hint}))", file)
     assert keeps("double", "c BETWEEN 5 AND CAST('NaN' AS DOUBLE)", file)
     assert keeps("double", "c NOT BETWEEN 1 AND 3", file)
-    assert every("double", "c BETWEEN 1 AND CAST('NaN' AS DOUBLE)", file)
-    assert not every("double", "c BETWEEN 1 AND 3", file)
+    assert matches_every_row("double", "c BETWEEN 1 AND CAST('NaN' AS DOUBLE)", file)
+    assert not matches_every_row("double", "c BETWEEN 1 AND 3", file)
 
 
 @pytest.mark.parametrize("bound", ['"NaN"', "null", '"x"', "{}", "[1]", "true"])
 def test_an_invalid_bound_is_ignored(bound):
     file = File({}, f'{{"numRecords":3,"minValues":{{"c":{bound}}},"maxValues":{{"c":{bound}}}}}')
-    for kind in ("float", "double", "long", "decimal(4,2)", "timestamp", "date"):
-        assert keeps(kind, "c < '2024-01-01' OR c < 5", file)
+    for data_type in ("float", "double", "long", "decimal(4,2)", "timestamp", "date"):
+        assert keeps(data_type, "c < '2024-01-01' OR c < 5", file)
 
 
 def test_infinite_bounds_are_used():
@@ -245,8 +245,7 @@ def test_contradictory_bounds_are_ignored():
     """Old Parquet writers compared strings as signed bytes, which yields such bounds."""
     assert keeps("long", "c = 3", with_stats(7, 5))
     assert keeps("string", "c = 'a'", with_stats("é", "z"))
-    predicate_keeps = keeps("long", "NOT c < 20", with_stats(7, 5, 0))
-    assert predicate_keeps
+    assert keeps("long", "NOT c < 20", with_stats(7, 5, 0))
 
 
 @pytest.mark.parametrize(
@@ -270,43 +269,43 @@ def test_a_null_count_is_used_only_if_it_is_zero_or_all_rows(nulls, rows, may_be
     assert keeps("long", "c IS NULL", file) == may_be_null
     assert keeps("long", "c IS NOT NULL", file) == may_have_a_value
     assert keeps("long", "c < 9", file) == may_have_a_value
-    assert every("long", "c < 9", file) == (not may_be_null)
+    assert matches_every_row("long", "c < 9", file) == (not may_be_null)
 
 
 def test_null_counts_may_include_deleted_rows():
-    """With a deletion vector, 7 nulls do not mean all null, neither of 10 rows nor of the 7 remaining ones."""
+    """7 nulls of 10 rows, 3 of which are deleted, do not prove that the 7 remaining rows are null."""
     file = with_stats(1, 5, 7, 10)._replace(deletion_vector=DeletionVector(3))
     assert keeps("long", "c = 3", file)
 
 
 def test_null_counts_are_used_for_types_without_order():
-    for kind, metadata in [("binary", {}), ("string", {"__COLLATIONS": {"c": "UTF8_LCASE"}})]:
-        assert not keeps(kind, "c IS NULL", with_stats("a", "b", 0), **metadata)
-        assert keeps(kind, "c IS NULL", with_stats("a", "b", 1), **metadata)
-        assert keeps(kind, "c = 'x'", with_stats("a", "b", 0), **metadata)
+    for data_type, metadata in [("binary", {}), ("string", {"__COLLATIONS": {"c": "UTF8_LCASE"}})]:
+        assert not keeps(data_type, "c IS NULL", with_stats("a", "b", 0), **metadata)
+        assert keeps(data_type, "c IS NULL", with_stats("a", "b", 1), **metadata)
+        assert keeps(data_type, "c = 'x'", with_stats("a", "b", 0), **metadata)
 
 
 @pytest.mark.parametrize(
-    "kind", [{"type": "array", "elementType": "long"}, {"type": "struct", "fields": []}, "variant"]
+    "data_type", [{"type": "array", "elementType": "long"}, {"type": "struct", "fields": []}, "variant"]
 )
-def test_null_counts_of_nested_types_are_not_used(kind):
-    assert keeps(kind, "c IS NULL", with_stats(None, None, 0))
+def test_null_counts_of_nested_types_are_not_used(data_type):
+    assert keeps(data_type, "c IS NULL", with_stats(None, None, 0))
 
 
 @pytest.mark.parametrize(
-    ("metadata", "kind"),
+    ("metadata", "data_type"),
     [
         ({"__COLLATIONS": {"c": "ICU.UTF8_LCASE"}}, "string"),
         ({"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}, "string"),
         ({}, "string collate UTF8_LCASE"),
     ],
 )
-def test_collated_and_char_strings_skip_nothing(metadata, kind):
-    assert keeps(kind, "c = 'de'", with_stats("DE", "DE"), **metadata)
+def test_collated_and_char_strings_skip_nothing(metadata, data_type):
+    assert keeps(data_type, "c = 'de'", with_stats("DE", "DE"), **metadata)
 
 
 def test_a_char_in_a_struct_skips_nothing():
-    """The outer column declares its length."""
+    """Only the metadata of the outer column declares the char."""
     struct = {"type": "struct", "fields": [{"name": name, "type": "string"} for name in "ab"]}
     file = File({}, '{"minValues":{"c":{"a":"DE "}},"maxValues":{"c":{"a":"DE "}}}')
     declared = {"__CHAR_VARCHAR_TYPE_STRING": "struct<a:char(3),b:varchar(3)>"}
@@ -332,6 +331,8 @@ def test_a_varchar_is_compared_as_a_string():
         '{"minValues":{"c":{"d":1}}}',
         '{"minValues":{"C":9},"maxValues":{"C":9}}',
         '{"numRecords":5,"nullCount":{"c":null}}',
+        '{"numRecords":5,"nullCount":{"c":false}}',
+        '{"numRecords":5,"nullCount":{"c":0.0}}',
     ],
 )
 def test_without_statistics_a_file_is_kept(stats):
@@ -347,7 +348,7 @@ def test_a_column_missing_from_old_files_is_unknown_not_null():
 
 
 def test_a_column_of_mixed_forms_gives_the_same_result_as_each_file_alone():
-    """Uniform columns take a fast path. Mixed columns must give the same result."""
+    """Uniform columns take a fast path, which must give the same result."""
     cases = {
         "timestamp": ["2024-01-01T00:00:00.000Z", "2024-01-01T01:00:00.000+01:00", "2024-01-01T00:00:00Z"],
         "decimal(10,2)": [1.5, "1.50", 1.50],
@@ -362,8 +363,8 @@ def test_a_column_of_mixed_forms_gives_the_same_result_as_each_file_alone():
         "string": "c < 'abc'",
         "long": "c <> 5",
     }
-    for kind, bounds in cases.items():
-        predicate = Table({"c": kind}).compile(hints[kind])
+    for data_type, bounds in cases.items():
+        predicate = Table({"c": data_type}).compile(hints[data_type])
         files = [with_stats(bound, bound, 0) for bound in [*bounds, None, 7, "x" * 40]]
         one_by_one = b"".join(predicate.evaluate(columns_of([file])) for file in files)
         assert predicate.evaluate(columns_of(files)) == one_by_one

@@ -17,9 +17,9 @@ from core.api.response import Response
 from core.errors import AnswerTooLargeError
 from core.runtime.events import (
     MAX_ANSWER_BYTES,
-    ProxyAnswer,
+    ProxyResponse,
     accepts_gzip,
-    buffered_answer,
+    buffered_response,
     gzip_compressor,
     request_from_event,
 )
@@ -59,15 +59,15 @@ def test_a_base64_body_is_decoded() -> None:
 def test_a_gzipped_answer_decompresses_to_the_plain_one(chunks: list[str]) -> None:
     def answer(encoding: str) -> dict[str, object]:
         body = (chunk.encode() for chunk in chunks)
-        return dict(buffered_answer(Response(200, {}, body), Request("GET", headers={"accept-encoding": encoding})))
+        return dict(buffered_response(Response(200, {}, body), Request("GET", headers={"accept-encoding": encoding})))
 
-    plain, packed = answer("identity"), answer("gzip, deflate")
+    plain, compressed = answer("identity"), answer("gzip, deflate")
     if not "".join(chunks):
-        assert packed == plain == {"statusCode": 200, "headers": {}, "body": "", "isBase64Encoded": False}
+        assert compressed == plain == {"statusCode": 200, "headers": {}, "body": "", "isBase64Encoded": False}
         return
     assert plain["body"] == "".join(chunks)
-    assert packed["headers"] == {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-    assert gzip.decompress(base64.b64decode(str(packed["body"]))).decode() == plain["body"]
+    assert compressed["headers"] == {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+    assert gzip.decompress(base64.b64decode(str(compressed["body"]))).decode() == plain["body"]
 
 
 @pytest.mark.parametrize("header", ["gzip", "deflate, GZIP;q=0.5", "*", "*;q=0, gzip", "br;q=1.0, gzip ; q=1"])
@@ -83,18 +83,18 @@ def test_gzip_is_not_accepted_otherwise(header: str) -> None:
 
 
 def test_the_answer_to_head_has_headers_but_no_body() -> None:
-    answer = buffered_answer(Response(404, {"A": "b"}, iter([b"body"])), Request("HEAD"))
+    answer = buffered_response(Response(404, {"A": "b"}, iter([b"body"])), Request("HEAD"))
     assert answer == {"statusCode": 404, "headers": {"A": "b"}, "body": "", "isBase64Encoded": False}
 
 
-def serialized_size(answer: ProxyAnswer) -> int:
+def serialized_size(answer: ProxyResponse) -> int:
     """Returns the size of an answer as the Lambda runtime serializes it."""
     return len(json.dumps(answer, ensure_ascii=False).encode())
 
 
-def answer_of(body: Iterable[bytes], *, encoding: str = "identity") -> ProxyAnswer:
+def answer_of(body: Iterable[bytes], *, encoding: str = "identity") -> ProxyResponse:
     headers = {"Content-Type": "text/plain; charset=utf-8"}
-    return buffered_answer(Response(200, headers, iter(body)), Request("GET", headers={"accept-encoding": encoding}))
+    return buffered_response(Response(200, headers, iter(body)), Request("GET", headers={"accept-encoding": encoding}))
 
 
 def text_that_fills_an_answer() -> bytes:
@@ -127,21 +127,21 @@ def gzip_room() -> int:
     return (MAX_ANSWER_BYTES - serialized_size(one) + len(one["body"])) // 4 * 3
 
 
-def packed_fast(content: bytes) -> bytes:
+def compressed_fast(content: bytes) -> bytes:
     compressor = gzip_compressor()
     return compressor.compress(content) + compressor.flush()
 
 
-def noise_that_packs_into(room: int) -> bytes:
+def noise_that_compresses_to(room: int) -> bytes:
     """Returns incompressible content whose gzipped size is exactly `room`, or just below it."""
     noise = incompressible(room)
-    while (excess := min(len(packed_fast(noise)), len(zlib.compress(noise, 6, 31))) - room) > 0:
+    while (excess := min(len(compressed_fast(noise)), len(zlib.compress(noise, 6, 31))) - room) > 0:
         noise = noise[:-excess]
     return noise
 
 
 def test_a_gzipped_answer_of_exactly_the_limit_is_sent_and_a_larger_one_is_rejected() -> None:
-    noise = noise_that_packs_into(gzip_room())
+    noise = noise_that_compresses_to(gzip_room())
     answer = answer_of([noise], encoding="gzip")
     assert MAX_ANSWER_BYTES - 3 <= serialized_size(answer) <= MAX_ANSWER_BYTES
     assert gzip.decompress(base64.b64decode(answer["body"])) == noise
@@ -153,7 +153,7 @@ def test_an_answer_that_fits_only_at_a_higher_level_is_compressed_again() -> Non
     words = [b"%08x" % number for number in random.Random(4).sample(range(2**32), 4000)]
     text = b" ".join(random.Random(5).choices(words, k=1_275_000))
     chunks = [text[start : start + 100_000] for start in range(0, len(text), 100_000)]
-    assert len(zlib.compress(text, 6)) < gzip_room() < len(packed_fast(text)), "the assumption of this test"
+    assert len(zlib.compress(text, 6)) < gzip_room() < len(compressed_fast(text)), "the assumption of this test"
     answer = answer_of(chunks, encoding="gzip")
     assert serialized_size(answer) <= MAX_ANSWER_BYTES
     assert gzip.decompress(base64.b64decode(answer["body"])) == text

@@ -8,7 +8,7 @@ import pytest
 
 from core.api.response import Response, json_response
 from core.errors import InvalidParameterError, NotImplementedYetError, SharingError, UnauthenticatedError
-from core.runtime.events import ProxyAnswer
+from core.runtime.events import ProxyResponse
 from core.runtime.function import Handle, function
 from core.runtime.observability import logger
 from core.sharing.call import Call
@@ -22,7 +22,7 @@ EVENT = {
 }
 
 
-def call(handle: Handle, event: dict[str, object] = EVENT) -> ProxyAnswer:
+def call(handle: Handle, event: dict[str, object] = EVENT) -> ProxyResponse:
     return function("a_route", handle)(event, object())
 
 
@@ -132,10 +132,10 @@ def test_the_cause_of_an_error_appears_only_in_the_log(log_lines: list[dict[str,
 def test_each_request_logs_one_line_with_recipient_table_and_outcome(
     log_lines: list[dict[str, object]],
 ) -> None:
-    def handle(asked: Call) -> Response:
-        asked.observed.recipient, asked.observed.table = "acme", "s.c.t"
-        asked.observed.files_listed, asked.observed.files_pruned = 3, 7
-        asked.observed.hints_ignored = ["f(x) = 1: why"]
+    def handle(call: Call) -> Response:
+        call.observed.recipient, call.observed.table = "acme", "s.c.t"
+        call.observed.files_listed, call.observed.files_pruned = 3, 7
+        call.observed.hints_ignored = ["f(x) = 1: why"]
         return Response(200)
 
     call(handle)
@@ -156,8 +156,8 @@ def test_each_request_logs_one_line_with_recipient_table_and_outcome(
 
 
 def test_metrics_count_requests_files_and_urls_by_route(capsys: pytest.CaptureFixture[str]) -> None:
-    def handle(asked: Call) -> Response:
-        asked.observed.files_listed = asked.observed.urls_signed = 3
+    def handle(call: Call) -> Response:
+        call.observed.files_listed = call.observed.urls_signed = 3
         return Response(200)
 
     call(handle)

@@ -1,4 +1,4 @@
-"""A table of five files, and what its pages and tokens are asked for by the tests."""
+"""A table of five files, and helpers to request its pages and tokens."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def five_files(**table: Any) -> SharedTable:
 
 
 def letters(lines: list[bytes]) -> str:
-    """The files of a page, by their paths: each is the key at the end of its URL."""
+    """Returns the names of the files on a page, each one letter, from their URLs."""
     urls = (line.split(b"/one/")[1] for line in lines if b"/one/" in line)
     return "".join(url[:1].decode() for url in urls)
 

@@ -1,4 +1,4 @@
-"""A shared table whose log is in memory, and the lines with which it is answered."""
+"""A shared table with its log in memory, and the answers to requests for it."""
 
 import json
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class SharedTable:
         self.table = replace(TABLE, **table)
         self.observed = Observed()
         self.now: float = NOW
-        # All that a table is opened with here is the lake's own session.
+        # Opening any table returns the session of the lake.
         storage: Any = SimpleNamespace(open=lambda *_, **__: self.lake.storage())
         self.tables = SharedTables(storage, DeltaTables())
         for version, actions in enumerate(commits):
@@ -50,39 +50,41 @@ class SharedTable:
 
     def query(self, capabilities: str = "", file_id_hash: str | None = None, **body: Any) -> list[dict[str, Any]]:
         query = QueryRequest.parse(Request("POST", body=json.dumps(body).encode()))
-        asked = self._asked(capabilities, file_id_hash)
-        return self._lines(answer_query(self.tables, self.table, query, asked, self.tokens()))
+        options = self._options(capabilities, file_id_hash)
+        return self._lines(answer_query(self.tables, self.table, query, options, self.tokens()))
 
     def changes(self, capabilities: str = "", **parameters: Any) -> list[dict[str, Any]]:
         request = Request("GET", query={name: str(value) for name, value in parameters.items()})
         changes = ChangesRequest.parse(request)
-        asked = self._asked(capabilities, None)
-        return self._lines(answer_changes(self.tables, self.table, changes, asked, self.tokens()))
+        options = self._options(capabilities, None)
+        return self._lines(answer_changes(self.tables, self.table, changes, options, self.tokens()))
 
     def metadata(self, capabilities: str = "", version: int | None = None) -> list[dict[str, Any]]:
-        asked = self._asked(capabilities, None)
-        return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, None), asked))
+        options = self._options(capabilities, None)
+        return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, None), options))
 
     def tokens(self) -> TableTokens:
         return TableTokens(SignedTokens([KEY], self.now), "r-1", self.table.id)
 
     def restart(self) -> None:
-        """As a new process, which knows nothing of the table."""
+        """Continues like a new process, without cached tables."""
         self.tables = replace(self.tables, delta=DeltaTables())
 
-    def pages(self, ask: Ask, *asked: str, between: Callable[[], object] = lambda: None, **body: Any) -> list[Raw]:
-        """All pages of `ask`'s answer: their lines but the last, which tells whether there is a next one."""
+    def pages(
+        self, ask: Ask, *capabilities: str, between: Callable[[], object] = lambda: None, **body: Any
+    ) -> list[Raw]:
+        """Requests all pages and calls `between` between them. Returns their lines without the endStreamAction."""
         pages: list[Raw] = []
         token: dict[str, str] = {}
         while True:
-            end = ask(*asked, **body, **token)[-1]["endStreamAction"]
+            end = ask(*capabilities, **body, **token)[-1]["endStreamAction"]
             pages.append(self.raw[:-1])
             if "nextPageToken" not in end:
                 return pages
             token = {"pageToken": end["nextPageToken"]}
             between()
 
-    def _asked(self, capabilities: str, file_id_hash: str | None) -> AnswerOptions:
+    def _options(self, capabilities: str, file_id_hash: str | None) -> AnswerOptions:
         self.observed = Observed()
         request = Request("POST", headers={"delta-sharing-capabilities": capabilities})
         return AnswerOptions(Capabilities.parse(request), file_id_hash, self.observed)

@@ -1,4 +1,4 @@
-"""Snapshots in both formats: what each line says, and under which ids and URLs files are found."""
+"""The lines of a snapshot in both formats, with the ids and URLs of its files."""
 
 import hashlib
 import json
@@ -26,7 +26,7 @@ def protocol(*features: str, writer: tuple[str, ...] = ()) -> dict[str, Any]:
     }
 
 
-def place(url: str) -> str:
+def object_path(url: str) -> str:
     return unquote(urlsplit(url).path)
 
 
@@ -39,10 +39,10 @@ def md5(text: str) -> str:
 
 
 class TestParquetFormat:
-    def test_a_file_is_named_by_a_hash_of_its_raw_path_and_opened_where_it_lies(self) -> None:
+    def test_a_file_has_a_hash_of_its_raw_path_as_id_and_a_url_to_its_object(self) -> None:
         env = SharedTable([PROTOCOL, metadata(), add("p=a%20b/f", p="a b", size=7, stats='{"numRecords":1}')])
         file = env.query()[2]["file"]
-        assert place(file.pop("url")) == "/delta-tests/tables/one/p=a b/f"
+        assert object_path(file.pop("url")) == "/delta-tests/tables/one/p=a b/f"
         assert file == {
             "id": md5("p=a%20b/f"),
             "partitionValues": {"p": "a b"},
@@ -54,13 +54,13 @@ class TestParquetFormat:
         assert env.headers["fileidhash"] == "delta"
 
     @pytest.mark.parametrize("history_shared", [True, False])
-    def test_of_the_properties_only_a_feed_that_can_be_read_is_shown(self, history_shared: bool) -> None:
+    def test_the_only_property_shown_is_a_change_feed_that_the_recipient_may_read(self, history_shared: bool) -> None:
         properties = {"delta.enableChangeDataFeed": "true", "delta.appendOnly": "true"}
         env = SharedTable([PROTOCOL, metadata(configuration=properties)], history_shared=history_shared)
         shown = {"enableChangeDataFeed": "true"} if history_shared else {}
         assert env.metadata()[1]["metaData"]["configuration"] == shown
 
-    def test_a_modern_table_that_uses_nothing_modern_looks_like_an_old_one(self) -> None:
+    def test_a_table_that_uses_none_of_its_features_is_plain_parquet(self) -> None:
         properties = {"delta.enableDeletionVectors": "true", "delta.enableTypeWidening": "true"}
         features = protocol("deletionVectors", "typeWidening", "v2Checkpoint", "columnMapping")
         env = SharedTable([features, metadata(configuration=properties), add("a")])
@@ -68,7 +68,7 @@ class TestParquetFormat:
         assert head == {"protocol": {"minReaderVersion": 1}}
         assert "file" in file
 
-    def test_deletion_vectors_are_refused_and_gone_they_are_not(self) -> None:
+    def test_deletion_vectors_are_refused_only_while_a_live_file_has_one(self) -> None:
         features = protocol("deletionVectors")
         added = add("a", deletionVector=vector(CODE))
         env = SharedTable([features, metadata(), added], [remove("a", deletionVector=vector(CODE)), add("b")])
@@ -78,25 +78,25 @@ class TestParquetFormat:
 
 
 class TestDeltaFormat:
-    def test_the_logs_actions_come_with_urls_for_paths_and_nothing_else_changed(self) -> None:
+    def test_actions_of_the_log_are_relayed_with_urls_in_place_of_paths(self) -> None:
         more = {"tags": {"k": "v"}, "baseRowId": 5, "defaultRowCommitVersion": 1, "clusteringProvider": "liquid"}
         added = add("p=x/f", size=7, stats='{"numRecords": 1}', dataChange=False, **more)
         env = SharedTable([PROTOCOL, metadata(), added])
         line = env.query(DELTA)[2]["file"]
         relayed = line.pop("deltaSingleAction")["add"]
-        assert place(relayed.pop("path")) == "/delta-tests/tables/one/p=x/f"
+        assert object_path(relayed.pop("path")) == "/delta-tests/tables/one/p=x/f"
         assert relayed == {name: value for name, value in added["add"].items() if name != "path"}
         assert line == {"id": sha256("p=x/f"), "expirationTimestamp": 3_600_000}
         assert env.headers["delta-sharing-capabilities"] == "responseformat=delta"
 
-    def test_metadata_is_the_logs_own_with_size_and_number_of_files_beside_it(self) -> None:
+    def test_metadata_is_relayed_with_the_size_and_number_of_files_added(self) -> None:
         action = metadata(name="n", configuration={"delta.appendOnly": "true", "mine": "x"})
         env = SharedTable([PROTOCOL, action, add("a", size=3), add("b", size=4)])
-        head, told = env.metadata(DELTA)
+        head, line = env.metadata(DELTA)
         assert head == {"protocol": {"deltaProtocol": PROTOCOL["protocol"]}}
-        assert told["metaData"] == {"size": 7, "numFiles": 2, "deltaMetadata": action["metaData"]}
+        assert line["metaData"] == {"size": 7, "numFiles": 2, "deltaMetadata": action["metaData"]}
 
-    def test_a_client_is_not_sent_to_look_for_times_in_commits_that_it_does_not_get(self) -> None:
+    def test_properties_of_in_commit_timestamps_are_not_relayed(self) -> None:
         properties = {
             "delta.enableInCommitTimestamps": "true",
             "delta.inCommitTimestampEnablementVersion": "1",
@@ -105,10 +105,10 @@ class TestDeltaFormat:
         }
         info = {"commitInfo": {"inCommitTimestamp": 5}}
         env = SharedTable([info, protocol(writer=("inCommitTimestamp",)), metadata(configuration=properties)])
-        told = env.metadata(DELTA)[1]["metaData"]["deltaMetadata"]
-        assert told["configuration"] == {"delta.logRetentionDuration": "interval 1 day"}
+        relayed = env.metadata(DELTA)[1]["metaData"]["deltaMetadata"]
+        assert relayed["configuration"] == {"delta.logRetentionDuration": "interval 1 day"}
 
-    def test_the_protocol_has_the_features_that_are_active_or_switched_on_and_those_of_writers(self) -> None:
+    def test_the_protocol_lists_active_and_enabled_reader_features_and_all_writer_features(self) -> None:
         features = protocol("deletionVectors", "columnMapping", "vacuumProtocolCheck", writer=("rowTracking",))
         properties = {"delta.enableDeletionVectors": "true"}
         env = SharedTable([features, metadata(configuration=properties)])
@@ -119,18 +119,18 @@ class TestDeltaFormat:
             "writerFeatures": ["deletionVectors", "rowTracking"],
         }
 
-    def test_a_deletion_vector_in_a_file_comes_with_its_url_and_the_files_id(self) -> None:
+    def test_a_deletion_vector_in_a_file_has_the_url_and_the_id_of_the_file(self) -> None:
         env = SharedTable(
             [protocol("deletionVectors"), metadata(), add("a", deletionVector=vector(CODE, cardinality=9))]
         )
         file = env.query(DELTA)[2]["file"]
         descriptor = file["deltaSingleAction"]["add"]["deletionVector"]
-        assert place(descriptor.pop("pathOrInlineDv")) == f"/delta-tests/tables/one/{CODE_FILE}"
+        assert object_path(descriptor.pop("pathOrInlineDv")) == f"/delta-tests/tables/one/{CODE_FILE}"
         assert descriptor == {"storageType": "p", "offset": 1, "sizeInBytes": 40, "cardinality": 9}
         assert file["deletionVectorFileId"] == sha256(CODE)
         assert env.observed.urls_signed == 2
 
-    def test_a_deletion_vector_in_the_log_itself_is_relayed_as_it_is(self) -> None:
+    def test_an_inline_deletion_vector_is_relayed_unchanged(self) -> None:
         inline = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
         inline |= {"sizeInBytes": 40, "cardinality": 6}
         env = SharedTable([protocol("deletionVectors"), metadata(), add("a", deletionVector=inline)])
@@ -138,20 +138,20 @@ class TestDeltaFormat:
         assert file["deltaSingleAction"]["add"]["deletionVector"] == inline
         assert "deletionVectorFileId" not in file
 
-    def test_one_path_has_one_id_whatever_its_deletion_vector(self) -> None:
+    def test_the_id_of_a_file_does_not_depend_on_its_deletion_vector(self) -> None:
         pair = [remove("a", size=1, partitionValues={"p": "x"}), add("a", deletionVector=vector(CODE))]
         env = SharedTable([protocol("deletionVectors"), metadata(), add("a")], pair)
         lines = env.query(DELTA, startingVersion=1)[2:]
         assert [next(iter(line["file"]["deltaSingleAction"])) for line in lines] == ["remove", "add"]
         assert len({line["file"]["id"] for line in lines}) == 1
         paths = {action["path"] for line in lines for action in line["file"]["deltaSingleAction"].values()}
-        assert len(paths) == 1, "clients pair them by their path"
+        assert len(paths) == 1, "clients match them by path"
 
 
 class TestShallowClones:
     CLONED = "s3a://archive/base/p=x/f%20g"
 
-    def test_files_below_an_auxiliary_location_open_in_their_own_bucket(self) -> None:
+    def test_files_in_an_auxiliary_location_get_urls_of_its_bucket(self) -> None:
         added = add(self.CLONED, deletionVector=vector("s3://archive/base/dv.bin") | {"storageType": "p"})
         env = SharedTable(
             [protocol("deletionVectors"), metadata(), added, add("own")], auxiliary_locations=("s3://archive/base",)
@@ -159,11 +159,11 @@ class TestShallowClones:
         files = [line["file"] for line in env.query(DELTA)[2:]]
         actions = {file["id"]: file["deltaSingleAction"]["add"] for file in files}
         cloned = actions[sha256(self.CLONED)]
-        assert place(cloned["path"]) == "/archive/base/p=x/f g"
-        assert place(cloned["deletionVector"]["pathOrInlineDv"]) == "/archive/base/dv.bin"
-        assert place(actions[sha256("own")]["path"]) == "/delta-tests/tables/one/own"
+        assert object_path(cloned["path"]) == "/archive/base/p=x/f g"
+        assert object_path(cloned["deletionVector"]["pathOrInlineDv"]) == "/archive/base/dv.bin"
+        assert object_path(actions[sha256("own")]["path"]) == "/delta-tests/tables/one/own"
 
-    def test_others_are_refused_while_the_table_can_still_be_described(self) -> None:
+    def test_other_absolute_paths_are_refused_but_metadata_is_still_readable(self) -> None:
         env = SharedTable([PROTOCOL, metadata(), add(self.CLONED)], auxiliary_locations=("s3://archive/bas",))
         with pytest.raises(UnsupportedOperationError, match="Table contains absolute paths") as caught:
             env.query()
@@ -171,7 +171,7 @@ class TestShallowClones:
         assert env.metadata()[1]["metaData"]["numFiles"] == 1
 
 
-def test_a_limit_counts_the_rows_that_are_left_of_a_file() -> None:
+def test_a_limit_counts_only_rows_that_are_not_deleted() -> None:
     def added(name: str, deleted: int) -> dict[str, Any]:
         return add(name, stats='{"numRecords":10}', deletionVector=vector(CODE, cardinality=deleted))
 
@@ -179,8 +179,8 @@ def test_a_limit_counts_the_rows_that_are_left_of_a_file() -> None:
     assert len(env.query(DELTA, limitHint=5)) == 2 + 5
 
 
-def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it() -> None:
-    """Two columns have swapped their names since: taken for one another, files would be lost."""
+def test_a_hint_is_applied_to_the_physical_name_of_a_partition_column() -> None:
+    """Two columns have swapped names. Confusing them would skip files that match."""
 
     def column(name: str, physical: str) -> dict[str, Any]:
         mapping = {"delta.columnMapping.physicalName": physical, "delta.columnMapping.id": 1}
@@ -213,7 +213,7 @@ def test_a_hint_finds_a_partition_column_under_the_name_that_the_log_has_for_it(
         add("a", deletionVector=vector(CODE) | {"storageType": "?"}),
     ],
 )
-def test_what_a_log_says_of_a_file_is_answered_or_a_4xx(action: dict[str, Any]) -> None:
+def test_an_unusable_path_or_deletion_vector_in_the_log_is_a_400(action: dict[str, Any]) -> None:
     env = SharedTable([protocol("deletionVectors"), metadata(), action])
     for capabilities in (DELTA, ""):
         with pytest.raises(SharingError) as caught:

@@ -1,4 +1,4 @@
-"""Directory access: which tables offer it, how that is shown, and which locations credentials are issued for."""
+"""Directory access: which tables offer it, what clients see of it, and which locations get credentials."""
 
 import json
 from dataclasses import replace
@@ -38,13 +38,13 @@ class Provider:
         self.sts = FakeSts(self.clock)
         self._directories = SharedDirectories(SETTINGS, DirectoryCredentials(self.sts, now=self.clock))
 
-    def answer(self, asked: str | None = None, table: Table = TABLE) -> tuple[dict[str, Any], dict[str, str]]:
-        response = answer_credentials(self._directories, table, Caller("r-1", "acme", {}), asked)
+    def answer(self, requested: str | None = None, table: Table = TABLE) -> tuple[dict[str, Any], dict[str, str]]:
+        response = answer_credentials(self._directories, table, Caller("r-1", "acme", {}), requested)
         return json.loads(b"".join(response.body)), response.headers
 
-    def opened(self, asked: str | None = None, table: Table = TABLE) -> str:
-        """The resource that the credentials read."""
-        self.answer(asked, table)
+    def resource(self, requested: str | None = None, table: Table = TABLE) -> str:
+        """Returns the resource that the credentials can read."""
+        self.answer(requested, table)
         return str(json.loads(self.sts.calls[-1]["Policy"])["Statement"][0]["Resource"])
 
 
@@ -53,7 +53,7 @@ def provider() -> Provider:
     return Provider()
 
 
-def test_credentials_are_answered_in_the_protocols_form_and_for_no_cache(provider: Provider) -> None:
+def test_credentials_have_the_form_of_the_protocol_and_must_not_be_cached(provider: Provider) -> None:
     document, headers = provider.answer()
     assert document == {
         "credentials": {
@@ -69,8 +69,8 @@ def test_credentials_are_answered_in_the_protocols_form_and_for_no_cache(provide
     assert headers["Cache-Control"] == "no-store"
 
 
-def test_without_a_location_the_tables_own_directory_is_opened(provider: Provider) -> None:
-    assert provider.opened() == "arn:aws:s3:::bucket/warehouse/orders/*"
+def test_without_a_location_credentials_are_for_the_tables_own_directory(provider: Provider) -> None:
+    assert provider.resource() == "arn:aws:s3:::bucket/warehouse/orders/*"
     assert provider.sts.calls[0]["ExternalId"] == "default-id"
 
 
@@ -83,7 +83,7 @@ def test_a_tables_own_role_and_key_are_used(provider: Provider) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "opened"),
+    ("requested", "resource"),
     [
         ("s3a://bucket/warehouse/orders", "bucket/warehouse/orders/*"),
         ("s3://bucket/warehouse/orders", "bucket/warehouse/orders/*"),
@@ -95,20 +95,20 @@ def test_a_tables_own_role_and_key_are_used(provider: Provider) -> None:
         ("s3://archive/orders/2024", "archive/orders/2024/*"),
     ],
 )
-def test_a_location_that_is_the_tables_or_below_is_opened_alone_and_echoed_as_asked(
-    provider: Provider, asked: str, opened: str
+def test_credentials_are_only_for_the_requested_location_which_is_returned_as_sent(
+    provider: Provider, requested: str, resource: str
 ) -> None:
-    assert provider.opened(asked) == f"arn:aws:s3:::{opened}"
-    assert provider.answer(asked)[0]["credentials"]["location"] == asked
+    assert provider.resource(requested) == f"arn:aws:s3:::{resource}"
+    assert provider.answer(requested)[0]["credentials"]["location"] == requested
 
 
-def test_a_table_whose_own_location_has_doubled_slashes_is_opened_below_it_as_well(provider: Provider) -> None:
+def test_a_directory_in_a_location_with_double_slashes_gets_credentials(provider: Provider) -> None:
     table = replace(TABLE, location="s3://bucket/a//b")
-    assert provider.opened("s3://bucket/a//b/_delta_log", table) == "arn:aws:s3:::bucket/a//b/_delta_log/*"
+    assert provider.resource("s3://bucket/a//b/_delta_log", table) == "arn:aws:s3:::bucket/a//b/_delta_log/*"
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "requested",
     [
         "",
         "orders",
@@ -130,19 +130,19 @@ def test_a_table_whose_own_location_has_doubled_slashes_is_opened_below_it_as_we
         "s3://bucket/*",
     ],
 )
-def test_any_other_location_is_refused_with_the_reference_servers_text(provider: Provider, asked: str) -> None:
+def test_any_other_location_is_refused_with_the_reference_servers_text(provider: Provider, requested: str) -> None:
     with pytest.raises(InvalidParameterError) as raised:
-        provider.answer(asked)
+        provider.answer(requested)
     assert raised.value.message == OUTSIDE
-    assert raised.value.__cause__ is None, "what a recipient sends must not reach the log"
+    assert raised.value.__cause__ is None, "the input of a recipient must not reach the log"
     assert provider.sts.calls == []
 
 
-def test_a_location_is_opened_as_the_provider_wrote_it(provider: Provider) -> None:
-    """S3 knows no `//` or `..`: resolved, it would be another directory, perhaps another table's."""
+def test_a_location_that_the_provider_configured_is_not_resolved(provider: Provider) -> None:
+    """S3 does not resolve `//` or `..`. The resolved location could belong to another table."""
     odd = replace(TABLE, location="s3://bucket/a//orders")
-    assert provider.opened(table=odd) == "arn:aws:s3:::bucket/a//orders/*"
-    assert provider.opened("s3://bucket/a//orders/", odd) == "arn:aws:s3:::bucket/a//orders/*"
+    assert provider.resource(table=odd) == "arn:aws:s3:::bucket/a//orders/*"
+    assert provider.resource("s3://bucket/a//orders/", odd) == "arn:aws:s3:::bucket/a//orders/*"
     with pytest.raises(InvalidParameterError):
         provider.answer("s3://bucket/a/orders", odd)
 
@@ -156,7 +156,7 @@ def test_a_location_is_opened_as_the_provider_wrote_it(provider: Provider) -> No
         ({"start_version": 1}, "only a part of the history is shared"),
     ],
 )
-def test_nothing_is_issued_for_a_table_that_does_not_share_its_directory(
+def test_a_table_that_does_not_share_its_directory_gets_no_credentials(
     provider: Provider, change: dict[str, Any], reason: str
 ) -> None:
     with pytest.raises(InvalidParameterError) as raised:
@@ -166,7 +166,7 @@ def test_nothing_is_issued_for_a_table_that_does_not_share_its_directory(
     assert provider.sts.calls == []
 
 
-def test_a_directory_is_shown_with_all_its_locations_and_modes() -> None:
+def test_a_shared_directory_is_listed_with_its_locations_and_access_modes() -> None:
     assert directory_fields(TABLE) == {
         "location": "s3a://bucket/warehouse/orders",
         "auxiliaryLocations": ["s3://archive/orders/"],
@@ -177,7 +177,7 @@ def test_a_directory_is_shown_with_all_its_locations_and_modes() -> None:
 
 
 @pytest.mark.parametrize("change", CLOSED)
-def test_no_location_is_shown_of_a_table_that_does_not_share_its_directory(change: dict[str, Any]) -> None:
+def test_the_location_of_a_table_that_does_not_share_its_directory_is_hidden(change: dict[str, Any]) -> None:
     assert table_item(replace(TABLE, **change)).keys() == {"name", "schema", "share", "shareId", "id"}
 
 
@@ -186,7 +186,7 @@ def requested_location(body: bytes) -> str | None:
 
 
 @pytest.mark.parametrize("body", [b"", b"  \n", b"{}", b'{"location":null}', b'{"other":1}'])
-def test_a_body_without_a_location_asks_for_the_tables_own(body: bytes) -> None:
+def test_a_body_without_a_location_requests_the_tables_own(body: bytes) -> None:
     assert requested_location(body) is None
 
 
@@ -195,6 +195,6 @@ def test_a_location_is_read_from_the_body() -> None:
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b'"s3://b/t"', b'{"location":1}', b'{"location":"\\ud800"}', b"\xff"])
-def test_a_body_that_cannot_be_read_is_malformed(body: bytes) -> None:
+def test_an_invalid_body_is_a_malformed_request(body: bytes) -> None:
     with pytest.raises(MalformedRequestError):
         requested_location(body)

@@ -68,8 +68,8 @@ def test_arrow_writes_all_files_of_a_checkpoint_at_once() -> None:
         pytest.param(
             in_checkpoint(add("a", stats="{}"), add("b", stats=None)), id="statistics of one file are missing"
         ),
-        pytest.param(in_checkpoint(add("a", stats="{}"), add("\u2028", stats="{}")), id="a path beyond ASCII"),
-        pytest.param(AddBatch.of(in_checkpoint(add("a"), add("b")).adds()), id="files of commits"),
+        pytest.param(in_checkpoint(add("a", stats="{}"), add("\u2028", stats="{}")), id="a path that is not ASCII"),
+        pytest.param(AddBatch.of(in_checkpoint(add("a"), add("b")).adds()), id="files from commits"),
     ],
 )
 def test_orjson_writes_other_files_one_by_one(files: FileBatch) -> None:

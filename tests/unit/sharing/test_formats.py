@@ -1,4 +1,4 @@
-"""In which format a table is answered, by what it needs and by what the client says it can read."""
+"""The choice of a response format, from the features of a table and the capabilities of a client."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from core.errors import UnsupportedOperationError
 from core.sharing.formats import choose_format
 
 BOTH = frozenset({PARQUET, DELTA})
-# What the published clients say of themselves, in lower case as the header is read.
+# The reader features that published clients send, in lower case like the parsed header.
 PYTHON = frozenset({"deletionvectors", "columnmapping", "timestampntz"})
 SPARK = frozenset(name.lower() for name in FEATURES) - {"v2checkpoint", "vacuumprotocolcheck"}
 NOTHING: frozenset[str] = frozenset()
@@ -33,51 +33,53 @@ def refusal(client: frozenset[str], *active: str, enabled: tuple[str, ...] = (),
     return caught.value.message
 
 
-def right_formats(client: Capabilities, active: frozenset[str]) -> set[str]:
-    """Of those that a client takes, the ones in which it reads right or is told that it cannot."""
-    plain = all(FEATURES[name].plain for name in active)
-    named = all(name.lower() in client.reader_features for name in active if FEATURES[name].named)
-    return {chosen for chosen, right in ((PARQUET, plain), (DELTA, named)) if right} & client.formats
+def correct_formats(client: Capabilities, active: frozenset[str]) -> set[str]:
+    """Returns the accepted formats in which the client reads the table correctly or fails with an error."""
+    plain = all(FEATURES[name].readable_as_parquet for name in active)
+    named = all(name.lower() in client.reader_features for name in active if FEATURES[name].must_be_named)
+    return {chosen for chosen, correct in ((PARQUET, plain), (DELTA, named)) if correct} & client.formats
 
 
 @given(clients, features, features)
-def test_the_answer_is_right_for_the_client_or_refused(
+def test_the_chosen_format_is_correct_or_the_request_is_refused(
     client: Capabilities, active: frozenset[str], enabled: frozenset[str]
 ) -> None:
-    right = right_formats(client, active)
+    correct = correct_formats(client, active)
     try:
-        assert choose_format(client, active, enabled) in right
+        assert choose_format(client, active, enabled) in correct
     except UnsupportedOperationError as error:
-        assert not right
+        assert not correct
         assert "responseformat=delta;readerfeatures=" in error.message
 
 
 @pytest.mark.parametrize("client", [NOTHING, PYTHON, SPARK])
-def test_a_table_that_needs_nothing_is_plain_parquet_for_all_who_take_it(client: frozenset[str]) -> None:
+def test_a_table_without_active_features_is_plain_parquet_if_the_client_accepts_it(
+    client: frozenset[str],
+) -> None:
     assert choose(client) == PARQUET
     assert choose(client, enabled=("v2Checkpoint",)) == PARQUET
     assert choose(client, formats=frozenset({DELTA})) == DELTA
 
 
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "timestampNtz", "variantType"])
-def test_clients_that_take_both_get_in_delta_format_what_they_know(feature: str) -> None:
+def test_clients_that_accept_both_get_delta_format_for_features_they_support(feature: str) -> None:
     assert choose(PYTHON, feature) == choose(SPARK, feature) == DELTA
 
 
-def test_widened_columns_are_plain_files_for_a_client_that_does_not_know_them() -> None:
+def test_type_widening_is_plain_parquet_for_a_client_that_does_not_support_it() -> None:
     assert choose(PYTHON, "typeWidening-preview") == PARQUET
     assert choose(SPARK, "typeWidening-preview") == DELTA
     assert choose(PYTHON, "typeWidening-preview", "timestampNtz") == DELTA
 
 
-def test_deletion_vectors_that_may_come_are_reason_enough_for_delta_format() -> None:
+def test_enabled_deletion_vectors_select_delta_format_if_the_client_supports_them() -> None:
     assert choose(PYTHON, enabled=("deletionVectors",)) == DELTA
     assert choose(NOTHING, enabled=("deletionVectors",)) == PARQUET
 
 
 @pytest.mark.parametrize("client", [NOTHING, PYTHON, SPARK])
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "variantType", "variantShredding"])
-def test_what_plain_parquet_cannot_carry_is_refused_there_whatever_the_client_claims(
+def test_parquet_format_refuses_features_that_it_cannot_represent_whatever_the_client_names(
     client: frozenset[str], feature: str
 ) -> None:
     message = refusal(client, feature, enabled=(feature,), formats=frozenset({PARQUET}))
@@ -87,7 +89,7 @@ def test_what_plain_parquet_cannot_carry_is_refused_there_whatever_the_client_cl
     )
 
 
-def test_in_delta_format_a_client_names_what_it_would_else_read_wrong() -> None:
+def test_in_delta_format_a_client_must_name_features_that_it_could_read_incorrectly() -> None:
     for formats in (BOTH, frozenset({DELTA})):
         message = refusal(NOTHING, "columnMapping", "deletionVectors", "timestampNtz", formats=formats)
         assert message.startswith("Unsupported Delta Table Properties")
@@ -95,8 +97,8 @@ def test_in_delta_format_a_client_names_what_it_would_else_read_wrong() -> None:
         assert "variantshredding" in refusal(PYTHON, "variantType", "variantShredding", formats=formats)
 
 
-def test_deletion_vectors_that_stayed_when_they_were_switched_off_have_a_text_of_their_own() -> None:
+def test_deletion_vectors_that_remain_after_they_were_disabled_have_their_own_error() -> None:
     for formats in (BOTH, frozenset({DELTA}), frozenset({PARQUET})):
         assert refusal(NOTHING, "deletionVectors", formats=formats).startswith("Deletion Vector property disabled")
-        switched_on = refusal(NOTHING, "deletionVectors", enabled=("deletionVectors",), formats=formats)
-        assert switched_on.startswith("Unsupported Delta Table Properties")
+        while_enabled = refusal(NOTHING, "deletionVectors", enabled=("deletionVectors",), formats=formats)
+        assert while_enabled.startswith("Unsupported Delta Table Properties")

@@ -1,4 +1,4 @@
-"""Tokens of pages and refreshes: only for the table, the query and the log that they were made for."""
+"""Page and refresh tokens are valid only for the table, the query and the log that they were issued for."""
 
 from dataclasses import replace
 from typing import Any
@@ -28,11 +28,11 @@ class TestTokens:
     )
     def test_a_token_of_another_query_is_refused(self, change: dict[str, Any]) -> None:
         env = five_files()
-        asked = {"predicateHints": ["p = 'x'"], "limitHint": 40}
-        token = first_token(env, **asked)
-        assert refusal(env.query, pageToken=token, **asked | change) == MISMATCH
+        parameters = {"predicateHints": ["p = 'x'"], "limitHint": 40}
+        token = first_token(env, **parameters)
+        assert refusal(env.query, pageToken=token, **parameters | change) == MISMATCH
 
-    def test_size_format_and_hash_of_ids_may_change_from_page_to_page(self) -> None:
+    def test_page_size_format_and_file_id_hash_may_change_between_pages(self) -> None:
         env = five_files()
         env.query(DELTA, "parquet", pageToken=first_token(env), maxFiles=100)
         assert letters(env.raw) == "cde"
@@ -47,13 +47,13 @@ class TestTokens:
             {"includeHistoricalProtocol": "true"},
         ],
     )
-    def test_a_token_of_other_changes_is_refused(self, change: dict[str, Any]) -> None:
+    def test_a_token_of_another_change_feed_request_is_refused(self, change: dict[str, Any]) -> None:
         env = five_files()
-        asked = {"startingVersion": 0}
-        token = env.changes(maxFiles=2, **asked)[-1]["endStreamAction"]["nextPageToken"]
-        assert refusal(env.changes, pageToken=token, **asked | change) == MISMATCH
+        parameters = {"startingVersion": 0}
+        token = env.changes(maxFiles=2, **parameters)[-1]["endStreamAction"]["nextPageToken"]
+        assert refusal(env.changes, pageToken=token, **parameters | change) == MISMATCH
 
-    def test_a_token_is_for_its_own_purpose(self) -> None:
+    def test_a_token_is_refused_for_another_purpose(self) -> None:
         env = five_files()
         query, stream, refresh = first_token(env), first_token(env, startingVersion=0), refresh_token(env)
         changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
@@ -68,7 +68,7 @@ class TestTokens:
         for token in (query, stream, changes):
             assert refusal(env.query, refreshToken=token) == f"Error decoding refresh token: {token[:100]}."
 
-    def test_a_token_of_another_table_is_told_as_such_even_if_its_query_is_another_too(self) -> None:
+    def test_another_table_is_reported_before_another_query(self) -> None:
         env = five_files()
         page, refresh = first_token(env), refresh_token(env)
         changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
@@ -78,21 +78,21 @@ class TestTokens:
         assert refusal(env.changes, startingVersion=0, pageToken=changes) == other.format("page")
         assert refusal(env.query, refreshToken=refresh) == other.format("refresh")
 
-    def test_an_expired_token_is_told_as_such_even_if_its_table_is_another_too(self) -> None:
+    def test_an_expired_token_is_reported_before_another_table(self) -> None:
         env = five_files()
         page, refresh = first_token(env), refresh_token(env)
-        for lifetime, asked in (
+        for lifetime, parameters in (
             (REFRESH_LIFETIME_SECONDS, {"refreshToken": refresh}),
             (PAGE_LIFETIME_SECONDS, {"pageToken": page}),
         ):
             expires_at = NOW + lifetime
             env.now, env.table = expires_at - 1, replace(env.table, id="t-1")
-            env.query(**asked)
+            env.query(**parameters)
             env.now, env.table = expires_at, replace(env.table, id="another")
-            kind = next(iter(asked)).removesuffix("Token")
-            assert refusal(env.query, **asked) == f"The {kind} token has expired. Please restart the query."
+            kind = next(iter(parameters)).removesuffix("Token")
+            assert refusal(env.query, **parameters) == f"The {kind} token has expired. Please restart the query."
 
-    def test_a_version_that_cannot_be_read_any_more_is_a_reason_to_restart(self) -> None:
+    def test_a_version_that_was_cleaned_up_requires_a_restart(self) -> None:
         env = five_files()
         token = first_token(env)
         env.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
@@ -101,11 +101,11 @@ class TestTokens:
             env.query(pageToken=token)
 
     @pytest.mark.parametrize("warm", [True, False])
-    def test_another_log_in_the_same_place_is_a_reason_to_restart(self, warm: bool) -> None:
+    def test_another_log_at_the_same_location_requires_a_restart(self, warm: bool) -> None:
         env = five_files()
         env.lake.commit(1, add("f"))
         changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
-        asked: list[tuple[Any, dict[str, Any]]] = [
+        requests: list[tuple[Any, dict[str, Any]]] = [
             (env.query, {"pageToken": first_token(env)}),
             (env.query, {"pageToken": first_token(env, startingVersion=0), "startingVersion": 0}),
             (env.changes, {"pageToken": changes, "startingVersion": 0}),
@@ -114,15 +114,15 @@ class TestTokens:
         ]
         env.lake.commit(1, add("g"), add("h"))
         env.lake.commit(2, add("i"))
-        for ask, body in asked:
+        for ask, body in requests:
             if not warm:
                 env.restart()
             assert refusal(ask, **body) == (
-                "Table version 1 cannot be read as before any more, because the table's transaction log was cleaned "
-                "up or rewritten. Please restart the query."
+                "Table version 1 can no longer be read in the same state, because the table's transaction log was "
+                "cleaned up or rewritten. Please restart the query."
             )
 
-    def test_a_bad_token_is_found_before_the_log_is_read(self) -> None:
+    def test_an_invalid_token_is_refused_before_the_log_is_read(self) -> None:
         env = five_files()
         for body in ({"pageToken": "x"}, {"refreshToken": "x"}, {"startingVersion": 0, "pageToken": "x"}):
             with pytest.raises(InvalidParameterError):

@@ -1,4 +1,4 @@
-"""Answers in pages and refreshed answers: of one version, without gaps, and only for whom they were made."""
+"""Paged and refreshed answers: one version, no gaps, and only what the table shares."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ class TestSnapshots:
         ("size", "expected"),
         [(1, ["a", "b", "c", "d", "e"]), (2, ["ab", "cd", "e"]), (5, ["abcde"]), (2**31 - 1, ["abcde"])],
     )
-    def test_each_page_has_so_many_files_after_the_same_two_lines(
+    def test_each_page_has_the_requested_number_of_files_after_the_same_two_lines(
         self, capabilities: str, size: int, expected: list[str]
     ) -> None:
         env = five_files()
@@ -29,7 +29,7 @@ class TestSnapshots:
         assert all(page[:2] == whole[:2] for page in pages)
         assert [line for page in pages for line in page[2:]] == whole[2:]
 
-    def test_pages_are_of_the_first_ones_version_whatever_was_committed_since(self) -> None:
+    def test_all_pages_read_the_version_of_the_first_page_despite_new_commits(self) -> None:
         env = five_files()
         versions = []
 
@@ -46,15 +46,17 @@ class TestSnapshots:
         assert versions == ["0"] * 4
         assert len({tuple(page[:2]) for page in pages}) == 1
 
-    def test_there_is_no_next_page_if_no_more_file_is_kept(self) -> None:
-        env = SharedTable([PROTOCOL, metadata(), *(add(letter, p="xxyxz"[at]) for at, letter in enumerate("abcde"))])
+    def test_there_is_no_next_page_if_all_remaining_files_are_pruned(self) -> None:
+        env = SharedTable(
+            [PROTOCOL, metadata(), *(add(letter, p=value) for letter, value in zip("abcde", "xxyxz", strict=True))]
+        )
         for size, expected in ((1, ["a", "b", "d"]), (2, ["ab", "d"]), (3, ["abd"])):
             pages = env.pages(env.query, maxFiles=size, predicateHints=["p = 'x'"])
             assert list(map(letters, pages)) == expected
         assert list(map(letters, env.pages(env.query, maxFiles=1, predicateHints=["p = 'nothing'"]))) == [""]
         assert env.raw[-1] == b'{"endStreamAction":{}}'
 
-    def test_rows_are_counted_from_page_to_page(self) -> None:
+    def test_a_limit_counts_rows_across_pages(self) -> None:
         env = five_files()
         for limit, expected in ((30, "abc"), (31, "abcd"), (0, "")):
             for size in (1, 2, 3):
@@ -62,7 +64,7 @@ class TestSnapshots:
                 assert "".join(map(letters, pages)) == expected
                 assert len(pages) == max(-(-len(expected) // size), 1)
 
-    def test_a_next_page_without_a_size_is_all_that_is_left(self) -> None:
+    def test_a_next_page_without_max_files_has_all_remaining_files(self) -> None:
         env = five_files()
         rest = env.query(pageToken=first_token(env))
         assert letters(env.raw) == "cde"
@@ -70,23 +72,23 @@ class TestSnapshots:
         env.query(pageToken=first_token(env), maxFiles=1)
         assert letters(env.raw) == "c"
 
-    def test_no_page_is_longer_than_the_server_allows(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_server_limits_the_number_of_files_on_a_page(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(query_module, "MAX_PAGE_FILES", 2)
         env = five_files()
         assert list(map(letters, env.pages(env.query, maxFiles=100))) == ["ab", "cd", "e"]
         env.query()
         assert letters(env.raw) == "abcde"
 
-    def test_files_tell_their_version_on_every_page_if_one_was_asked_for(self) -> None:
+    def test_files_have_a_version_on_every_page_if_a_version_was_requested(self) -> None:
         env = five_files()
         env.lake.commit(1, add("f"))
-        for asked in ({"version": 0}, {"timestamp": "1970-01-01T00:00:00.5Z"}):
-            pages = env.pages(env.query, maxFiles=2, **asked)
+        for point_in_time in ({"version": 0}, {"timestamp": "1970-01-01T00:00:00.5Z"}):
+            pages = env.pages(env.query, maxFiles=2, **point_in_time)
             assert list(map(letters, pages)) == ["ab", "cd", "e"]
             assert all(b'"version":0,"timestamp":0' in line for page in pages for line in page[2:])
         assert not any(b'"version"' in line for page in env.pages(env.query, maxFiles=2) for line in page)
 
-    def test_a_moment_is_not_looked_up_again(self) -> None:
+    def test_a_timestamp_is_resolved_only_for_the_first_page(self) -> None:
         env = five_files()
         token = first_token(env, timestamp="1970-01-01T00:00:00Z")
         body, _ = env.lake.s3.objects[env.lake.location.key(name(0))]
@@ -99,7 +101,7 @@ class TestSnapshots:
 
 class TestRanges:
     def many_commits(self) -> SharedTable:
-        """Version and files: 0 ab, 1 c and metadata, 2 metadata alone, 3 de, 4 metadata alone."""
+        """Version 0: files a and b. 1: metadata and file c. 2: metadata. 3: files d and e. 4: metadata."""
         properties = metadata(configuration=FEED)
         return SharedTable(
             [PROTOCOL, properties, add("a"), add("b")],
@@ -112,21 +114,21 @@ class TestRanges:
     @pytest.mark.parametrize("capabilities", ["", DELTA])
     @pytest.mark.parametrize("route", ["query", "changes"])
     @pytest.mark.parametrize("size", range(1, 6))
-    def test_what_changed_between_files_comes_once_and_does_not_count(
+    def test_metadata_changes_are_sent_once_and_do_not_count_towards_the_page_size(
         self, capabilities: str, route: str, size: int
     ) -> None:
         env = self.many_commits()
         ask = getattr(env, route)
-        asked = {"startingVersion": 0, "includeHistoricalMetadata": "true"}
-        ask(capabilities, **asked)
+        parameters = {"startingVersion": 0, "includeHistoricalMetadata": "true"}
+        ask(capabilities, **parameters)
         whole = env.raw
-        pages = env.pages(ask, capabilities, maxFiles=size, **asked)
+        pages = env.pages(ask, capabilities, maxFiles=size, **parameters)
         assert [len(letters(page)) for page in pages] == [size] * (5 // size) + ([5 % size] if 5 % size else [])
         assert all(page[:2] == whole[:2] for page in pages)
         assert [line for page in pages for line in page[2:]] == whole[2:]
 
     @pytest.mark.parametrize("route", ["query", "changes"])
-    def test_a_range_ends_where_it_ended_on_its_first_page(self, route: str) -> None:
+    def test_the_first_page_fixes_the_end_of_a_range(self, route: str) -> None:
         env = self.many_commits()
         ask = getattr(env, route)
 
@@ -140,24 +142,24 @@ class TestRanges:
         assert list(map(letters, pages)) == ["c", "d", "e"]
         assert len({tuple(page[:2]) for page in pages}) == 1
 
-    def test_a_change_feed_up_to_a_moment_that_is_still_to_come_ends_where_it_ended(self) -> None:
+    def test_the_first_page_fixes_the_end_of_a_change_feed_with_a_future_timestamp(self) -> None:
         env = self.many_commits()
         edges = {"startingTimestamp": "1970-01-01T00:00:01Z", "endingTimestamp": "2040-01-01T00:00:00Z"}
         pages = env.pages(env.changes, between=lambda: env.lake.commit(5, add("f")), maxFiles=2, **edges)
         assert list(map(letters, pages)) == ["cd", "e"]
 
-    def test_a_page_knows_of_what_was_removed_whether_its_table_was_partitioned_then(self) -> None:
-        """Of the version before the page, not of the range's first."""
-        unsaid: Action = {"remove": {"path": "a", "dataChange": True, "size": 1}}
+    def test_a_removed_file_is_read_with_the_partitioning_of_the_version_before_its_page(self) -> None:
+        """The partitioning may differ from that of the first version of the range."""
+        remove_without_partition: Action = {"remove": {"path": "a", "dataChange": True, "size": 1}}
         env = SharedTable(
             [PROTOCOL, metadata(), add("a")],
             [metadata(partitionColumns=[])],
             [add("b", partitionValues={})],
-            [unsaid],
+            [remove_without_partition],
         )
         assert list(map(letters, env.pages(env.query, startingVersion=0, maxFiles=2))) == ["ab", "a"]
 
-    def test_a_feed_that_was_switched_off_is_told_with_the_whole_range(self) -> None:
+    def test_the_error_for_a_disabled_change_feed_names_the_whole_range(self) -> None:
         env = SharedTable(
             [PROTOCOL, metadata(configuration=FEED), add("a"), add("b")], [add("c")], [metadata(), add("d")]
         )
@@ -168,7 +170,7 @@ class TestRanges:
 
     @pytest.mark.parametrize("warm", [True, False])
     @pytest.mark.parametrize("route", ["query", "changes"])
-    def test_commits_that_were_cleaned_up_are_told(self, route: str, warm: bool) -> None:
+    def test_commits_that_were_cleaned_up_are_reported(self, route: str, warm: bool) -> None:
         env = self.many_commits()
         ask = getattr(env, route)
         token = ask(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]
@@ -180,10 +182,10 @@ class TestRanges:
         message = refusal(ask, startingVersion=0, pageToken=token)
         assert message.endswith("The earliest available version is 4.")
 
-    def test_a_next_page_reads_the_heads_of_its_range_no_more(self) -> None:
-        """From the third page on it is at most the range's commits that are left, and those of the page before."""
-        many = [[add(f"{version}")] for version in range(1, 31)]
-        env = SharedTable([PROTOCOL, metadata(configuration=FEED)], *many)
+    def test_a_next_page_does_not_read_the_beginning_of_the_log_again(self) -> None:
+        """From the third page on, reads at most the remaining commits of the range and those of the previous page."""
+        commits = [[add(f"{version}")] for version in range(1, 31)]
+        env = SharedTable([PROTOCOL, metadata(configuration=FEED)], *commits)
         for ask in (env.query, env.changes):
             env.restart()
             token: dict[str, str] = {}
@@ -199,7 +201,7 @@ class TestRanges:
 
 class TestRefreshes:
     @pytest.mark.parametrize("capabilities", ["", DELTA])
-    def test_a_refreshed_answer_is_the_one_that_it_refreshes(self, capabilities: str) -> None:
+    def test_a_refreshed_answer_equals_the_original_despite_new_commits(self, capabilities: str) -> None:
         env = five_files(history_shared=False)
         env.query(capabilities)
         whole = env.raw
@@ -212,7 +214,7 @@ class TestRefreshes:
         env.query(capabilities, refreshToken=end["refreshToken"])
         assert env.raw == whole
 
-    def test_its_head_is_the_same_though_a_checkpoint_has_it_in_another_order(self) -> None:
+    def test_the_head_does_not_depend_on_the_order_of_features_and_properties_in_a_checkpoint(self) -> None:
         def head(features: list[str], **properties: str) -> list[Action]:
             names = {"readerFeatures": features, "writerFeatures": features}
             options = {"format": {"provider": "parquet", "options": properties}, "configuration": properties}
@@ -222,40 +224,40 @@ class TestRefreshes:
         env = SharedTable([*head(["deletionVectors", "columnMapping"], **mapped), add("a")])
         token = env.query(DELTA, includeRefreshToken=True)[-1]["endStreamAction"]["refreshToken"]
         first = env.raw
-        turned = head(["columnMapping", "deletionVectors"], **dict(reversed(mapped.items())))
-        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(*turned, add("a")))
+        reordered = head(["columnMapping", "deletionVectors"], **dict(reversed(mapped.items())))
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(*reordered, add("a")))
         env.restart()
         env.query(DELTA, refreshToken=token)
         assert env.raw[:2] == first[:2]
 
     @pytest.mark.parametrize("size", [{}, {"maxFiles": 10}])
-    def test_the_same_files_fill_a_limit(self, size: dict[str, int]) -> None:
+    def test_a_refresh_with_a_limit_returns_the_same_files(self, size: dict[str, int]) -> None:
         env = five_files()
         token = refresh_token(env, limitHint=15)
         assert letters(env.raw) == "ab"
-        turned = [add(letter, **rows(10)) for letter in "edcba"]
-        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        reversed_files = [add(letter, **rows(10)) for letter in "edcba"]
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *reversed_files))
         env.restart()
         env.query(limitHint=15)
         assert letters(env.raw) == "ed"
         env.query(refreshToken=token, limitHint=15, **size)
         assert letters(env.raw) == "ab"
 
-    def test_others_fill_it_if_the_files_cannot_be_found_in_that_order_any_more(self) -> None:
+    def test_a_refresh_with_a_limit_may_return_other_files_if_their_order_is_lost(self) -> None:
         env = five_files()
         token = refresh_token(env, limitHint=15)
-        turned = [add(letter, **rows(10)) for letter in "edcba"]
-        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        reversed_files = [add(letter, **rows(10)) for letter in "edcba"]
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *reversed_files))
         env.lake.delete(name(0))
         env.restart()
         env.query(refreshToken=token, limitHint=15)
         assert letters(env.raw) == "ed"
 
-    def test_the_first_answer_of_a_warm_process_is_read_as_others_can_read_it(self) -> None:
+    def test_a_warm_process_uses_a_file_order_that_other_processes_can_reproduce(self) -> None:
         env = five_files()
         env.query()
-        turned = [add(letter, **rows(10)) for letter in "edcba"]
-        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *turned))
+        reversed_files = [add(letter, **rows(10)) for letter in "edcba"]
+        env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(configuration=FEED), *reversed_files))
         env.lake.commit(1)
         env.lake.delete(name(0))
         token = refresh_token(env, limitHint=15)
@@ -264,7 +266,7 @@ class TestRefreshes:
         env.query(refreshToken=token, limitHint=15)
         assert letters(env.raw) == "ed"
 
-    def test_a_warm_process_gives_one_for_no_more_than_its_look_at_the_log(self) -> None:
+    def test_a_warm_process_issues_a_refresh_token_with_one_list_request(self) -> None:
         env = five_files()
         env.query()
         env.lake.put(name(0, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
@@ -272,7 +274,7 @@ class TestRefreshes:
         refresh_token(env)
         assert env.lake.requests == ["ListObjectsV2"]
 
-    def test_one_after_the_other_they_last_for_a_day(self) -> None:
+    def test_a_chain_of_refreshes_ends_after_a_day(self) -> None:
         env = five_files(history_shared=False)
         token = refresh_token(env)
         while env.now + REFRESH_LIFETIME_SECONDS < NOW + REFRESHES_SECONDS:
@@ -283,7 +285,7 @@ class TestRefreshes:
         env.now = NOW + REFRESHES_SECONDS
         assert refusal(env.query, refreshToken=token) == "The refresh token has expired. Please restart the query."
 
-    def test_it_may_be_asked_for_with_other_predicates_and_in_pages(self) -> None:
+    def test_a_refresh_may_change_the_limit_and_use_pages(self) -> None:
         env = five_files(history_shared=False)
         token = refresh_token(env, limitHint=1)
         env.lake.commit(1, remove("a"))
@@ -292,7 +294,7 @@ class TestRefreshes:
         env.query(pageToken=end["nextPageToken"])
         assert letters(env.raw) == "de"
 
-    def test_a_version_that_was_cleaned_up_is_told(self) -> None:
+    def test_a_version_that_was_cleaned_up_is_reported(self) -> None:
         env = five_files()
         token = refresh_token(env)
         env.lake.put(name(1, "checkpoint.parquet"), checkpoint(PROTOCOL, metadata(), add("a")))
@@ -301,19 +303,19 @@ class TestRefreshes:
             env.query(refreshToken=token)
 
 
-class TestWhatIsShared:
-    def test_pages_and_refreshes_need_no_history(self) -> None:
+class TestSharedHistory:
+    def test_pages_do_not_require_shared_history(self) -> None:
         env = five_files(history_shared=False)
         env.lake.commit(1, add("f"))
         assert letters([line for page in env.pages(env.query, maxFiles=4) for line in page]) == "abcdef"
 
-    def test_who_names_a_version_needs_history_on_every_page(self) -> None:
+    def test_every_page_of_a_named_version_requires_shared_history(self) -> None:
         env = five_files()
         token = first_token(env, version=0)
         env.table = replace(env.table, history_shared=False)
         assert "history sharing is not enabled" in refusal(env.query, version=0, pageToken=token)
 
-    def test_nothing_before_the_first_shared_version_is_answered(self) -> None:
+    def test_tokens_of_versions_before_the_start_version_are_refused(self) -> None:
         env = five_files()
         token, refresh = first_token(env), refresh_token(env)
         changes = env.changes(startingVersion=0, maxFiles=1)[-1]["endStreamAction"]["nextPageToken"]

@@ -1,4 +1,4 @@
-"""Streams and change feeds: what of each commit is answered, in both formats, and what cannot be."""
+"""Streams and change feeds in both formats: the lines of each commit, and the ranges that are refused."""
 
 import hashlib
 from typing import Any
@@ -34,7 +34,7 @@ def cdc(path: str) -> Action:
 
 
 def files(lines: Lines) -> list[tuple[int, str, str]]:
-    """Version, kind and file of each line about a file; in parquet format `cdf` is what the log calls `cdc`."""
+    """Returns version, kind and id of each line about a file. `cdf` in parquet format is returned as `cdc`."""
     found = []
     for line in lines:
         kind, content = next(iter(line.items()))
@@ -45,17 +45,17 @@ def files(lines: Lines) -> list[tuple[int, str, str]]:
     return found
 
 
-def expected(*triples: tuple[int, str, str], form: str = "md5") -> list[tuple[int, str, str]]:
-    return [(version, kind, hashlib.new(form, path.encode()).hexdigest()) for version, kind, path in triples]
+def expected(*triples: tuple[int, str, str], hash_name: str = "md5") -> list[tuple[int, str, str]]:
+    return [(version, kind, hashlib.new(hash_name, path.encode()).hexdigest()) for version, kind, path in triples]
 
 
-def told(lines: Lines, kind: str) -> list[int | None]:
-    """The versions of all lines of a kind."""
+def versions_of(lines: Lines, kind: str) -> list[int | None]:
+    """Returns the versions of all lines of a kind."""
     return [line[kind].get("version") for line in lines if kind in line]
 
 
 class TestStreams:
-    def test_each_commits_data_comes_in_order_without_what_was_only_moved(self) -> None:
+    def test_changes_of_data_are_in_commit_order_without_moved_rows(self) -> None:
         env = SharedTable(
             [PROTOCOL, metadata(), add("a"), add("b")],
             [removed("a", dataChange=False), removed("b", dataChange=False), add("ab", dataChange=False)],
@@ -69,34 +69,34 @@ class TestStreams:
         )
         assert [line["add"]["timestamp"] for line in lines if "add" in line] == [0, 0, 2000, 4000]
         assert files(env.query(startingVersion=1, endingVersion=3)) == expected((2, "remove", "ab"), (2, "add", "c"))
-        assert files(env.query(DELTA, startingVersion=4)) == expected((4, "add", "d"), form="sha256")
+        assert files(env.query(DELTA, startingVersion=4)) == expected((4, "add", "d"), hash_name="sha256")
 
-    def test_the_head_is_that_of_the_first_version_and_later_metadata_stands_where_it_changed(self) -> None:
+    def test_the_head_is_of_the_first_version_and_later_metadata_is_sent_where_it_changes(self) -> None:
         env = SharedTable([PROTOCOL, metadata()], [add("a")], [metadata(name="new"), add("b")], [add("c")])
         for capabilities in ("", DELTA):
             lines = env.query(capabilities, startingVersion=1)
             assert env.headers["Delta-Table-Version"] == "1"
-            assert told(lines, "metaData") == [1, 2]
+            assert versions_of(lines, "metaData") == [1, 2]
             assert lines[1]["metaData"]["numFiles"] == 1
             assert "metaData" in lines[3]
             assert [version for version, *_ in files(lines)] == [1, 2, 3]
-        assert told(env.query(startingVersion=2), "metaData") == [2]
+        assert versions_of(env.query(startingVersion=2), "metaData") == [2]
 
-    def test_protocols_are_told_where_they_change_in_delta_format_when_asked_for(self) -> None:
+    def test_delta_format_sends_protocol_changes_on_request(self) -> None:
         env = SharedTable([PROTOCOL, metadata()], [add("a")], [protocol("deletionVectors"), add("b")])
         lines = env.query(DELTA, startingVersion=1, includeHistoricalProtocol=True)
-        assert told(lines, "protocol") == [1, 2]
+        assert versions_of(lines, "protocol") == [1, 2]
         assert lines[0]["protocol"]["deltaProtocol"] == PROTOCOL["protocol"]
-        assert told(env.query(startingVersion=1, includeHistoricalProtocol=True), "protocol") == [None]
+        assert versions_of(env.query(startingVersion=1, includeHistoricalProtocol=True), "protocol") == [None]
 
-    def test_a_single_protocol_allows_what_the_whole_range_has(self) -> None:
+    def test_a_single_protocol_covers_the_features_of_the_whole_range(self) -> None:
         later = table(**{"delta.enableDeletionVectors": "true"})
         env = SharedTable([PROTOCOL, metadata()], [protocol("deletionVectors"), later], [add("a")])
         lines = env.query(DELTA, startingVersion=0)
-        assert told(lines, "protocol") == [None]
+        assert versions_of(lines, "protocol") == [None]
         assert lines[0]["protocol"]["deltaProtocol"]["readerFeatures"] == ["deletionVectors"]
 
-    def test_an_end_of_the_stream_is_told_when_asked_for(self) -> None:
+    def test_an_end_stream_action_is_sent_on_request(self) -> None:
         env = SharedTable([PROTOCOL, metadata()], [add("a")])
         assert env.query(startingVersion=0, maxFiles=1)[-1] == {
             "endStreamAction": {"minUrlExpirationTimestamp": 3_600_000}
@@ -106,7 +106,7 @@ class TestStreams:
         assert env.headers["delta-sharing-capabilities"] == "responseformat=delta;includeendstreamaction=true"
 
     @pytest.mark.parametrize("capabilities", ["", DELTA])
-    def test_a_stream_that_goes_on_reads_no_more_than_the_commits_since(self, capabilities: str) -> None:
+    def test_a_stream_that_continues_reads_only_the_new_commits(self, capabilities: str) -> None:
         env = SharedTable([PROTOCOL, metadata()], *([add(f"f{number}")] for number in range(1, 10)))
         env.query(capabilities, startingVersion=9)
         for version in (10, 11):
@@ -129,9 +129,9 @@ class TestStreams:
 
 
 class TestFormatInARange:
-    """The format is settled by the first version; what comes later may not fit it any more."""
+    """An answer has one format. A later commit may need features that this format or the client does not support."""
 
-    def test_a_client_of_both_formats_gets_the_one_that_can_carry_deletion_vectors(self) -> None:
+    def test_a_client_that_accepts_both_formats_gets_delta_format_for_deletion_vectors(self) -> None:
         env = SharedTable(
             [protocol("deletionVectors"), table(**FEED), add("a", deletionVector=vector(CODE))],
             [removed("a", deletionVector=vector(CODE))],
@@ -141,32 +141,32 @@ class TestFormatInARange:
             assert env.headers["delta-sharing-capabilities"] == "responseformat=delta"
             assert [kind for _, kind, _ in files(lines)] == ["add", "remove"]
 
-    def test_a_range_does_not_name_features_that_are_idle_in_it(self) -> None:
-        idle = protocol("variantType", "variantShredding", "deletionVectors")
-        env = SharedTable([idle, table(**FEED), add("a")], [add("b")])
+    def test_the_protocol_of_a_range_omits_unused_features(self) -> None:
+        unused = protocol("variantType", "variantShredding", "deletionVectors")
+        env = SharedTable([unused, table(**FEED), add("a")], [add("b")])
         lines = env.changes("responseformat=delta;readerfeatures=deletionvectors", startingVersion=0)
         assert lines[0]["protocol"]["deltaProtocol"]["readerFeatures"] == ["deletionVectors"]
 
-    def test_a_feature_that_was_not_named_cannot_come_up_in_the_middle(self) -> None:
+    def test_a_feature_that_the_protocol_line_lacks_is_refused_within_a_range(self) -> None:
         ntz = metadata(schemaString='{"fields":[{"name":"t","type":"timestamp_ntz"},{"name":"p","type":"string"}]}')
         env = SharedTable([PROTOCOL, metadata()], [protocol("timestampNtz"), ntz], [metadata()], [add("a")])
         with pytest.raises(UnsupportedOperationError, match="features change within this range"):
             env.query("responseformat=delta", startingVersion=0)
-        told_of_each = env.query("responseformat=delta", startingVersion=0, includeHistoricalProtocol=True)
-        assert told(told_of_each, "protocol") == [0, 1]
+        with_protocols = env.query("responseformat=delta", startingVersion=0, includeHistoricalProtocol=True)
+        assert versions_of(with_protocols, "protocol") == [0, 1]
 
-    def test_protocol_and_metadata_of_the_head_are_of_one_version(self) -> None:
+    def test_protocol_and_metadata_of_the_head_are_of_the_same_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [protocol("columnMapping"), table(**FEED, **MAPPED)], [add("a")])
         lines = env.changes(DELTA, startingVersion=0, includeHistoricalProtocol=True)
         assert (lines[0]["protocol"]["version"], lines[1]["metaData"]["version"]) == (2, 2)
         assert lines[0]["protocol"]["deltaProtocol"]["minReaderVersion"] == 3
 
-    def test_a_table_that_became_partitioned_can_still_be_followed(self) -> None:
+    def test_a_table_that_became_partitioned_within_the_range_is_readable(self) -> None:
         flat = metadata(partitionColumns=[])
         old = add("a")
         old["add"]["partitionValues"] = {}
-        gone = remove("a", size=1)
-        env = SharedTable([PROTOCOL, flat, old], [metadata(), gone, add("b")])
+        unpartitioned_remove = remove("a", size=1)
+        env = SharedTable([PROTOCOL, flat, old], [metadata(), unpartitioned_remove, add("b")])
         assert [kind for _, kind, _ in files(env.query(startingVersion=0))] == ["add", "remove", "add"]
 
     @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ class TestFormatInARange:
             ([{"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}}], "is too new"),
         ],
     )
-    def test_a_range_of_plain_files_ends_where_they_are_no_longer_plain(
+    def test_parquet_format_refuses_a_commit_whose_files_are_not_plain_parquet(
         self, change: list[Action], message: str
     ) -> None:
         env = SharedTable(
@@ -188,33 +188,33 @@ class TestFormatInARange:
         with pytest.raises(UnsupportedOperationError, match=message):
             env.query(startingVersion=0, endingVersion=1)
 
-    def test_a_client_that_names_the_features_reads_on(self) -> None:
+    def test_a_client_that_names_the_features_can_read_the_whole_range(self) -> None:
         changed = table(**MAPPED, **{"delta.enableDeletionVectors": "true"})
         pair = [removed("z"), add("z", deletionVector=vector(CODE))]
         env = SharedTable(
             [PROTOCOL, metadata(), add("z")], [protocol("columnMapping", "deletionVectors"), changed], pair
         )
         lines = env.query(DELTA, startingVersion=0)
-        assert files(lines) == expected((0, "add", "z"), (2, "remove", "z"), (2, "add", "z"), form="sha256")
+        assert files(lines) == expected((0, "add", "z"), (2, "remove", "z"), (2, "add", "z"), hash_name="sha256")
         with pytest.raises(UnsupportedOperationError, match="Unsupported Delta Table Properties"):
             env.query("responseformat=delta;readerfeatures=columnmapping", startingVersion=0)
         with pytest.raises(UnsupportedOperationError, match="Unsupported Delta Table Properties"):
             env.query("responseformat=delta;readerfeatures=deletionvectors", startingVersion=0)
 
-    def test_old_deletion_vectors_do_not_keep_new_files_from_being_plain(self) -> None:
+    def test_deletion_vectors_before_the_range_do_not_affect_its_format(self) -> None:
         first = [protocol("deletionVectors"), metadata(), add("a", deletionVector=vector(CODE))]
         env = SharedTable(first, [add("b")])
         assert files(env.query(startingVersion=1)) == expected((1, "add", "b"))
 
-    def test_a_removed_file_with_a_deletion_vector_is_not_plain_either(self) -> None:
+    def test_parquet_format_refuses_a_removed_file_with_a_deletion_vector(self) -> None:
         first = [protocol("deletionVectors"), metadata(), add("a", deletionVector=vector(CODE))]
         env = SharedTable(first, [removed("a", deletionVector=vector(CODE))])
         with pytest.raises(UnsupportedOperationError, match="Deletion Vector property disabled"):
             env.query(startingVersion=1)
 
 
-class TestRemovesOfOldWriters:
-    def test_their_size_is_that_of_the_object(self) -> None:
+class TestRemovesByOldWriters:
+    def test_a_missing_size_is_read_from_the_object(self) -> None:
         env = SharedTable([PROTOCOL, metadata(partitionColumns=[]), add("a")], [remove("a")])
         env.lake.put("a", b"12345")
         for capabilities in ("", DELTA):
@@ -222,19 +222,19 @@ class TestRemovesOfOldWriters:
             action = line["remove"] if "remove" in line else line["file"]["deltaSingleAction"]["remove"]
             assert (action["size"], action["partitionValues"]) == (5, {})
 
-    def test_a_file_that_is_gone_has_none(self) -> None:
+    def test_a_missing_size_of_a_deleted_object_is_refused(self) -> None:
         env = SharedTable([PROTOCOL, metadata(partitionColumns=[]), add("a")], [remove("a")])
         with pytest.raises(UnsupportedOperationError, match="how large a removed file was"):
             env.query(startingVersion=1)
 
-    def test_a_partition_cannot_be_made_up(self) -> None:
+    def test_missing_partition_values_are_refused(self) -> None:
         env = SharedTable([PROTOCOL, metadata(), add("a")], [remove("a", size=1)])
         with pytest.raises(UnsupportedOperationError, match="which partition"):
             env.query(startingVersion=1)
 
 
 class TestChangeFeed:
-    def test_files_of_changed_rows_stand_for_all_others_of_their_commit(self) -> None:
+    def test_cdc_files_replace_all_other_files_of_their_commit(self) -> None:
         env = SharedTable(
             [PROTOCOL, table(**FEED), add("a"), add("b")],
             [removed("a"), add("a2"), cdc("_change_data/1"), cdc("_change_data/2")],
@@ -245,28 +245,28 @@ class TestChangeFeed:
         changes = [(0, "add", "a"), (0, "add", "b"), (1, "cdc", "_change_data/1"), (1, "cdc", "_change_data/2")]
         changes += [(2, "remove", "b")]
         assert files(env.changes(startingVersion=0)) == expected(*changes)
-        assert files(env.changes(DELTA, startingVersion=0)) == expected(*changes, form="sha256")
+        assert files(env.changes(DELTA, startingVersion=0)) == expected(*changes, hash_name="sha256")
         assert [next(iter(line)) for line in env.changes(startingVersion=1, endingVersion=1)[2:]] == ["cdf", "cdf"]
         action = env.changes(DELTA, startingVersion=1)[2]["file"]["deltaSingleAction"]["cdc"]
         assert action.keys() == {"path", "partitionValues", "size", "dataChange"}
 
-    def test_the_head_is_the_latest_or_with_historical_metadata_the_first(self) -> None:
+    def test_the_head_is_of_the_latest_version_or_with_historical_metadata_of_the_first(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [metadata(configuration=FEED, name="new")], [add("a")])
         for capabilities in ("", DELTA):
-            assert told(env.changes(capabilities, startingVersion=0), "metaData") == [2]
-            assert told(env.changes(capabilities, startingVersion=0, **HISTORY), "metaData") == [0, 1]
+            assert versions_of(env.changes(capabilities, startingVersion=0), "metaData") == [2]
+            assert versions_of(env.changes(capabilities, startingVersion=0, **HISTORY), "metaData") == [0, 1]
             assert env.headers["Delta-Table-Version"] == "0"
 
-    def test_historical_protocols_are_for_those_who_ask_in_delta_format(self) -> None:
+    def test_historical_protocols_are_sent_only_on_request_and_in_delta_format(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [protocol("v2Checkpoint")], [add("a")])
-        asked = {"includeHistoricalProtocol": "true", **HISTORY}
-        assert told(env.changes(DELTA, startingVersion=0, **asked), "protocol") == [0, 1]
-        assert told(env.changes(startingVersion=0, **asked), "protocol") == [None]
+        parameters = {"includeHistoricalProtocol": "true", **HISTORY}
+        assert versions_of(env.changes(DELTA, startingVersion=0, **parameters), "protocol") == [0, 1]
+        assert versions_of(env.changes(startingVersion=0, **parameters), "protocol") == [None]
         head = env.changes(DELTA, startingVersion=0, **HISTORY)[0]["protocol"]
         assert head["deltaProtocol"]["minReaderVersion"] == 3, "one protocol for the whole range"
 
     @pytest.mark.parametrize(("off", "start"), [(0, 0), (2, 0), (2, 2)])
-    def test_a_version_that_recorded_no_changes_is_named(self, off: int, start: int) -> None:
+    def test_the_error_names_a_version_without_recorded_changes(self, off: int, start: int) -> None:
         commits = [[PROTOCOL, table(**FEED)], [add("a")], [add("b")], [add("c")]]
         commits[off] = [PROTOCOL, table(), add("x")] if off == 0 else [table(), add("x")]
         env = SharedTable(*commits)
@@ -276,24 +276,24 @@ class TestChangeFeed:
             f"Error getting change data for range [{start}, 3] as change data was not recorded for version [{off}]"
         )
 
-    def test_deletion_vectors_are_relayed_where_no_changed_rows_were_written(self) -> None:
+    def test_deletion_vectors_are_relayed_for_commits_without_cdc_files(self) -> None:
         first = [protocol("deletionVectors"), table(**FEED), add("a")]
         pair = [removed("a"), add("a", deletionVector=vector(CODE))]
         env = SharedTable(first, pair, [*pair, cdc("_change_data/1")])
         lines = env.changes(DELTA, startingVersion=1, **HISTORY)
         assert files(lines) == expected(
-            (1, "remove", "a"), (1, "add", "a"), (2, "cdc", "_change_data/1"), form="sha256"
+            (1, "remove", "a"), (1, "add", "a"), (2, "cdc", "_change_data/1"), hash_name="sha256"
         )
         with pytest.raises(UnsupportedOperationError, match="Deletion Vector property disabled"):
             env.changes(startingVersion=1)
         assert files(env.changes(startingVersion=2)) == expected((2, "cdc", "_change_data/1"))
 
-    def test_an_end_beyond_the_latest_version_is_the_latest(self) -> None:
+    def test_an_end_after_the_latest_version_means_the_latest_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")])
         for end in ({"endingVersion": "99"}, {"endingTimestamp": "2999-01-01T00:00:00Z"}, {}):
             assert files(env.changes(startingVersion=1, **end)) == expected((1, "add", "a"))
 
-    def test_timestamps_name_the_first_version_after_and_the_last_before(self) -> None:
+    def test_timestamps_select_the_first_version_at_or_after_and_the_last_at_or_before(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], *([add(f"f{number}")] for number in range(1, 6)))
 
         def versions(**edges: str) -> list[int]:
@@ -341,14 +341,14 @@ class TestChangeFeed:
             ),
         ],
     )
-    def test_ranges_that_are_none(self, edges: dict[str, Any], message: str) -> None:
+    def test_invalid_ranges_are_refused(self, edges: dict[str, Any], message: str) -> None:
         commits = ([add(f"f{number}")] for number in range(1, 6))
         env = SharedTable([PROTOCOL, table(**FEED)], *commits, start_version=2)
         with pytest.raises(InvalidParameterError) as caught:
             env.changes(**edges)
         assert caught.value.message == message
 
-    def test_a_log_that_was_cleaned_up_says_where_it_begins(self) -> None:
+    def test_the_error_for_a_missing_commit_names_its_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")], [add("b")])
         env.lake.delete(name(1))
         with pytest.raises(MalformedRequestError, match="version 1 is missing"):
@@ -362,9 +362,9 @@ actions = st.lists(
 
 @given(actions, st.integers(0, 8), st.integers(0, 8))
 @settings(deadline=None, max_examples=examples(60))
-def test_any_range_of_any_commits_is_the_sum_of_its_commits(kinds: list[str], first: int, length: int) -> None:
-    """Against a plain model: each commit by itself, one after the other."""
-    of_kind: dict[str, list[Action]] = {
+def test_the_answer_to_any_range_is_the_concatenation_of_its_commits(kinds: list[str], first: int, length: int) -> None:
+    """Compares answers with a simple model that treats each commit separately."""
+    actions_by_kind: dict[str, list[Action]] = {
         "add": [add("a")],
         "remove": [removed("a")],
         "optimize": [removed("a", dataChange=False), add("b", dataChange=False)],
@@ -389,12 +389,12 @@ def test_any_range_of_any_commits_is_the_sum_of_its_commits(kinds: list[str], fi
     feed = model | {"cdc": [("cdc", "c")], "empty merge": []}
     start = min(first, len(kinds))
     end = min(start + length, len(kinds))
-    env = SharedTable([protocol("deletionVectors"), table(**FEED)], *(of_kind[kind] for kind in kinds))
+    env = SharedTable([protocol("deletionVectors"), table(**FEED)], *(actions_by_kind[kind] for kind in kinds))
 
-    def summed(parts: dict[str, list[tuple[str, str]]]) -> list[tuple[int, str, str]]:
+    def concatenated(model_by_kind: dict[str, list[tuple[str, str]]]) -> list[tuple[int, str, str]]:
         numbered = [(version, kind) for version, kind in enumerate(kinds, 1) if start <= version <= end]
-        triples = [(version, action, path) for version, kind in numbered for action, path in parts[kind]]
-        return expected(*triples, form="sha256")
+        triples = [(version, action, path) for version, kind in numbered for action, path in model_by_kind[kind]]
+        return expected(*triples, hash_name="sha256")
 
-    assert files(env.query(DELTA, startingVersion=start, endingVersion=end)) == summed(model)
-    assert files(env.changes(DELTA, startingVersion=start, endingVersion=end, **HISTORY)) == summed(feed)
+    assert files(env.query(DELTA, startingVersion=start, endingVersion=end)) == concatenated(model)
+    assert files(env.changes(DELTA, startingVersion=start, endingVersion=end, **HISTORY)) == concatenated(feed)

@@ -9,7 +9,7 @@ from core.sharing.call import Observed
 from core.sharing.selection import LIMITED_BATCH, START, Position, Selection
 
 TYPES = {"p": "integer", "c": "long"}
-FIELDS = [{"name": name, "type": kind, "nullable": True, "metadata": {}} for name, kind in TYPES.items()]
+FIELDS = [{"name": name, "type": type_name, "nullable": True, "metadata": {}} for name, type_name in TYPES.items()]
 METADATA = Metadata("m", json.dumps({"type": "struct", "fields": FIELDS}), ("p",))
 
 
@@ -25,23 +25,23 @@ def select(hint: str | None = None, limit: int | None = None) -> Selection:
 
 def names(selection: Selection, *batches: list[Add], start: Position = START) -> list[str]:
     kept = selection.kept(map(AddBatch.of, batches), Observed(), start)
-    return [path for some in kept for path in some.files.paths]
+    return [path for batch in kept for path in batch.files.paths]
 
 
-def test_without_hints_all_files_are_kept_in_their_order():
+def test_without_hints_all_files_are_kept_in_order():
     assert names(select(), [add("a"), add("b")], [add("c")]) == ["a", "b", "c"]
 
 
-def test_files_are_left_out_by_their_partition_and_by_their_statistics():
+def test_files_are_pruned_by_partition_values_and_statistics():
     observed = Observed()
     files = [add("a"), add("b", p=2), add("c", low=5), add("d", high=4), add("e", p=None)]
     (kept,) = select("p = 1 AND c < 5").kept([AddBatch.of(files)], observed)
     assert kept.files.paths == ["a", "d"]
-    assert kept.places == [1, 4]
+    assert kept.file_numbers == [1, 4]
     assert observed.files_pruned == 3
 
 
-def test_a_limit_is_filled_by_rows_that_are_not_deleted():
+def test_deleted_rows_do_not_count_towards_a_limit():
     files = [add("a", rows=10, deleted=9), add("b", rows=10), add("c"), add("d")]
     assert names(select(limit=1), files) == ["a"]
     assert names(select(limit=2), files) == ["a", "b"]
@@ -49,52 +49,52 @@ def test_a_limit_is_filled_by_rows_that_are_not_deleted():
     assert names(select(limit=12), files) == ["a", "b", "c"]
 
 
-def test_a_limit_of_nothing_keeps_no_file():
+def test_a_limit_of_zero_keeps_no_files():
     assert names(select(limit=0), [add("a")]) == []
     assert names(select("c < 5", limit=0), [add("a")]) == []
 
 
-def test_files_without_statistics_do_not_fill_a_limit():
+def test_files_without_statistics_do_not_count_towards_a_limit():
     unknown = add("a")._replace(stats=None)
     assert names(select(limit=5), [unknown, add("b"), add("c")]) == ["a", "b"]
 
 
-def test_with_a_predicate_only_files_of_which_every_row_matches_fill_a_limit():
+def test_with_a_predicate_only_files_whose_rows_all_match_count_towards_a_limit():
     files = [add("some", low=0, high=9), add("none", low=9), add("all", low=0, high=4), add("more")]
     assert names(select("c < 5", limit=10), files) == ["some", "all"]
     assert names(select("c < 5 AND f(c) > 1", limit=10), files) == ["some", "all", "more"]
     assert names(select("f(c) > 1", limit=10), files) == ["some", "none", "all", "more"]
 
 
-def test_a_limit_takes_no_more_batches_than_it_needs():
+def test_no_more_batches_are_read_once_a_limit_is_reached():
     def batches():
         yield AddBatch.of([add(f"{number}") for number in range(2 * LIMITED_BATCH)])
         raise AssertionError("a second batch was read")
 
     kept = select(limit=15).kept(batches(), Observed())
-    assert [path for some in kept for path in some.files.paths] == ["0", "1"]
+    assert [path for batch in kept for path in batch.files.paths] == ["0", "1"]
 
 
 @pytest.mark.parametrize(("hint", "limit"), [(None, None), ("c < 500", None), (None, 4321), ("c < 500", 2345)])
-def test_wherever_it_goes_on_the_rest_is_the_same(hint: str | None, limit: int | None):
+def test_continuing_from_any_position_yields_the_remaining_files(hint: str | None, limit: int | None):
     numbers = range(3 * LIMITED_BATCH)
     files = [add(f"{number}", low=number, high=number + number % 3, rows=number % 20) for number in numbers]
     batches = [AddBatch.of(files[:10]), AddBatch.of(files[10:700]), AddBatch.of(files[700:])]
     selection = select(hint, limit)
-    everything = names(selection, files)
-    assert len(everything) == (768 if hint is None and limit is None else len(everything))
+    all_names = names(selection, files)
+    assert len(all_names) == (768 if hint is None and limit is None else len(all_names))
     position, before = START, 0
     for kept in selection.kept(batches, Observed()):
-        for number, place in enumerate(kept.places):
-            position = Position(place, position.rows + (kept.rows[number] if kept.rows else 0))
+        for number, file_number in enumerate(kept.file_numbers):
+            position = Position(file_number, position.rows + (kept.rows[number] if kept.rows else 0))
             before += 1
-            if place % 37 == 0:
-                coming = selection.kept(batches, Observed(), position)
-                assert [path for some in coming for path in some.files.paths] == everything[before:]
-    assert before == len(everything)
+            if file_number % 37 == 0:
+                rest = selection.kept(batches, Observed(), position)
+                assert [path for batch in rest for path in batch.files.paths] == all_names[before:]
+    assert before == len(all_names)
 
 
-def test_what_is_ignored_is_told_with_its_reason_and_not_at_any_length():
+def test_ignored_parts_have_a_reason_and_a_limited_length():
     ignored = select("p = 1 AND f(c) > 2 AND nothing = '" + "x" * 5000 + "'").ignored_parts()
     assert len(ignored) == 2
     assert ignored[0].startswith("F(c) > 2: ") or ignored[0].startswith("f(c) > 2: ")

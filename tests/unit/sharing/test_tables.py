@@ -1,4 +1,4 @@
-"""Which staleness is accepted when a table is opened: the server's, or the table's own if that is more."""
+"""A snapshot may be as stale as the server or the table allows, whichever is more."""
 
 from dataclasses import replace
 
@@ -17,10 +17,10 @@ from tests.unit.sharing.test_directories import TABLE
 
 
 @pytest.mark.parametrize(
-    ("of_server", "of_table", "seen_after_30_seconds"), [(0, 0, 1), (60, 0, 0), (0, 60, 0), (10, 20, 1)]
+    ("server_seconds", "table_seconds", "version_after_30_seconds"), [(0, 0, 1), (60, 0, 0), (0, 60, 0), (10, 20, 1)]
 )
-def test_a_version_is_looked_for_again_when_both_the_server_and_the_table_want_it(
-    aws: EmbeddedAws, of_server: float, of_table: float, seen_after_30_seconds: int
+def test_the_log_is_listed_again_when_both_staleness_limits_have_passed(
+    aws: EmbeddedAws, server_seconds: float, table_seconds: float, version_after_30_seconds: int
 ) -> None:
     clock = [1000.0]
     lake = TableInS3(aws)
@@ -29,8 +29,8 @@ def test_a_version_is_looked_for_again_when_both_the_server_and_the_table_want_i
     storage = Storage(
         StorageRoles(lambda: boto3.client("sts", **aws.client_arguments())), settings, botocore.session.Session()
     )
-    tables = SharedTables(storage, DeltaTables(now=lambda: clock[0]), of_server)
-    table = replace(TABLE, staleness_seconds=of_table)
+    tables = SharedTables(storage, DeltaTables(now=lambda: clock[0]), server_seconds)
+    table = replace(TABLE, staleness_seconds=table_seconds)
 
     def version() -> int:
         return tables.snapshot(table, lake.storage(), version=None, timestamp=None).version
@@ -38,4 +38,4 @@ def test_a_version_is_looked_for_again_when_both_the_server_and_the_table_want_i
     assert version() == 0
     lake.commit(1, add("b"))
     clock[0] += 30
-    assert version() == seen_after_30_seconds
+    assert version() == version_after_30_seconds

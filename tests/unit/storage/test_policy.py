@@ -12,13 +12,13 @@ from core.storage.location import S3Location
 from core.storage.policy import reading_policy
 
 KEY_ARN = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-# From IAM's documentation: two wildcards, and three variables that stand for one character each.
+# From IAM's documentation: two wildcards, and three variables that each mean one literal character.
 IAM_PATTERN = re.compile(r"\$\{([*?$])\}|(\*)|(\?)|(.)", re.DOTALL)
 
 
 def statements(policy: str) -> dict[str, dict[str, Any]]:
     document = json.loads(policy)
-    assert document["Version"] == "2012-10-17", "IAM knows no variables in older policies"
+    assert document["Version"] == "2012-10-17", "older policy versions have no variables"
     return {statement["Action"]: statement for statement in document["Statement"]}
 
 
@@ -65,7 +65,7 @@ def test_a_table_at_the_root_of_a_bucket_covers_the_bucket() -> None:
     location = S3Location("bucket", "")
     policy = reading_policy([location], partition="aws")
     assert statements(policy)["s3:GetObject"]["Resource"] == "arn:aws:s3:::bucket/*"
-    assert may_list(policy, None), "a listing of everything names no prefix"
+    assert may_list(policy, None), "a listing of the whole bucket has no prefix"
 
 
 @pytest.mark.parametrize("prefix", [None, "", "t", "t1", "t10/", "t10/_delta_log/", "other/"])
@@ -118,7 +118,7 @@ def test_a_policy_for_any_prefix_allows_exactly_the_objects_below_it(prefix: str
     location = S3Location("bucket", prefix)
     policy = reading_policy([location], partition="aws")
     inside = location.key("")
-    assert re.fullmatch(r"[\x20-\x7e]+", policy), "STS takes U+0020 to U+00FF; proxies are safe with ASCII"
+    assert re.fullmatch(r"[\x20-\x7e]+", policy), "STS accepts U+0020 to U+00FF; ASCII is safe for proxies too"
     assert may_get(policy, location, inside + below)
     assert may_list(policy, inside + below)
     assert may_get(policy, location, other) == other.startswith(inside)

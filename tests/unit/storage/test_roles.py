@@ -22,11 +22,11 @@ class SlowSts(FakeSts):
     def __init__(self, clock: Clock) -> None:
         super().__init__(clock)
         self.entered = threading.Semaphore(0)
-        self.let_go = threading.Event()
+        self.released = threading.Event()
 
     def assume_role(self, **request: Any) -> dict[str, Any]:
         self.entered.release()
-        assert self.let_go.wait(60)
+        assert self.released.wait(60)
         return super().assume_role(**request)
 
 
@@ -41,23 +41,23 @@ class WatchedClock(Clock):
 
 
 @contextlib.contextmanager
-def threads_ask_while_sts_is_busy(
+def threads_waiting_for_sts(
     roles: StorageRoles, sts: SlowSts, clock: WatchedClock
 ) -> Iterator[list[Future[Credentials]]]:
-    """Threads that all need a role whose credentials have expired, before STS answers the first."""
-    sts.let_go.set()
+    """Threads that all request a role whose credentials have expired, before STS answers the first."""
+    sts.released.set()
     roles.credentials(ROLE)
-    sts.let_go.clear()
+    sts.released.clear()
     clock.seconds += LIFE_SECONDS
     clock.reads = threading.Semaphore(0)
     with ThreadPoolExecutor(THREADS) as pool:
-        asked = [pool.submit(roles.credentials, ROLE) for _ in range(THREADS)]
-        # Each thread reads the clock under the lock that joins it to the call; the one that calls STS reads it twice.
+        requests = [pool.submit(roles.credentials, ROLE) for _ in range(THREADS)]
+        # Each thread reads the clock while it joins the pending call. The thread that calls STS reads it twice.
         try:
             assert all(clock.reads.acquire(timeout=60) for _ in range(THREADS + 1))
-            yield asked
+            yield requests
         finally:
-            sts.let_go.set()
+            sts.released.set()
 
 
 def test_a_role_is_assumed_for_an_hour_with_our_session_name() -> None:
@@ -104,9 +104,9 @@ def test_cached_credentials_always_outlive_the_shortest_url(life_seconds: int) -
 def test_concurrent_requests_for_a_role_share_one_call() -> None:
     clock = WatchedClock()
     sts = SlowSts(clock)
-    with threads_ask_while_sts_is_busy(StorageRoles(sts, now=clock), sts, clock) as asked:
-        sts.let_go.set()
-        assert {one.result(10).access_key_id for one in asked} == {"ASIA2"}
+    with threads_waiting_for_sts(StorageRoles(sts, now=clock), sts, clock) as requests:
+        sts.released.set()
+        assert {request.result(10).access_key_id for request in requests} == {"ASIA2"}
     assert len(sts.calls) == 2
 
 
@@ -114,10 +114,10 @@ def test_a_failure_reaches_all_waiting_threads_and_is_not_cached() -> None:
     clock = WatchedClock()
     sts = SlowSts(clock)
     roles = StorageRoles(sts, now=clock)
-    with threads_ask_while_sts_is_busy(roles, sts, clock) as asked:
+    with threads_waiting_for_sts(roles, sts, clock) as requests:
         sts.failures = [sts_error("AccessDenied")]
-        sts.let_go.set()
-        assert all(isinstance(one.exception(10), TableFilesError) for one in asked)
+        sts.released.set()
+        assert all(isinstance(request.exception(10), TableFilesError) for request in requests)
     assert len(sts.calls) == 2
     assert roles.credentials(ROLE).access_key_id == "ASIA3"
 
@@ -127,11 +127,11 @@ def test_roles_do_not_wait_for_each_other() -> None:
     roles = StorageRoles(sts)
     others = [StorageRole(f"{ROLE.arn}-{number}") for number in range(THREADS)]
     with ThreadPoolExecutor(THREADS) as pool:
-        asked = [pool.submit(roles.credentials, role) for role in others]
+        requests = [pool.submit(roles.credentials, role) for role in others]
         all_inside_at_once = all(sts.entered.acquire(timeout=60) for _ in others)
-        sts.let_go.set()
+        sts.released.set()
         assert all_inside_at_once
-        assert len({one.result(10).access_key_id for one in asked}) == THREADS
+        assert len({request.result(10).access_key_id for request in requests}) == THREADS
 
 
 @pytest.mark.parametrize(

@@ -21,8 +21,8 @@ SETTINGS = Settings(
 )
 
 
-class Opened:
-    """A storage with a fake STS and a clock."""
+class FakedStorage:
+    """Storage with a fake STS and a clock."""
 
     def __init__(self, settings: Settings = SETTINGS) -> None:
         self.clock = Clock(1_800_000_000.75)
@@ -32,27 +32,27 @@ class Opened:
 
 
 def test_a_table_without_a_role_uses_the_servers_role_region_and_external_id() -> None:
-    opened = Opened()
-    session = opened.storage.open(LOCATION, role_arn=None, external_id=None, region=None)
+    faked = FakedStorage()
+    session = faked.storage.open(LOCATION, role_arn=None, external_id=None, region=None)
     assert session.region == "eu-west-1"
-    assert opened.sts.calls[0]["RoleArn"] == SETTINGS.storage_role_arn
-    assert opened.sts.calls[0]["ExternalId"] == "default-id"
+    assert faked.sts.calls[0]["RoleArn"] == SETTINGS.storage_role_arn
+    assert faked.sts.calls[0]["ExternalId"] == "default-id"
 
 
 @pytest.mark.parametrize("external_id", [None, "its-own"])
 def test_a_tables_own_role_never_sees_the_servers_external_id(external_id: str | None) -> None:
-    opened = Opened()
+    faked = FakedStorage()
     role_arn = "arn:aws:iam::210987654321:role/theirs"
-    session = opened.storage.open(LOCATION, role_arn=role_arn, external_id=external_id, region="eu-north-1")
+    session = faked.storage.open(LOCATION, role_arn=role_arn, external_id=external_id, region="eu-north-1")
     assert session.region == "eu-north-1"
-    assert opened.sts.calls[0]["RoleArn"] == role_arn
-    assert opened.sts.calls[0].get("ExternalId") == external_id
+    assert faked.sts.calls[0]["RoleArn"] == role_arn
+    assert faked.sts.calls[0].get("ExternalId") == external_id
 
 
 def test_the_error_for_a_missing_role_names_the_setting() -> None:
-    opened = Opened(Settings())
+    faked = FakedStorage(Settings())
     with pytest.raises(NoStorageRoleError, match="SLUICE_STORAGE_ROLE_ARN"):
-        opened.storage.open(LOCATION, role_arn=None, external_id="id-without-role", region=None)
+        faked.storage.open(LOCATION, role_arn=None, external_id="id-without-role", region=None)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,10 @@ def test_the_error_for_a_missing_role_names_the_setting() -> None:
 def test_a_url_expires_as_announced_and_never_after_its_credentials(
     url_seconds: int, credentials_used_for: int, expected: int
 ) -> None:
-    opened = Opened(replace(SETTINGS, url_seconds=url_seconds))
-    opened.storage.open(LOCATION)
-    opened.clock.seconds += credentials_used_for
-    session = opened.storage.open(LOCATION)
+    faked = FakedStorage(replace(SETTINGS, url_seconds=url_seconds))
+    faked.storage.open(LOCATION)
+    faked.clock.seconds += credentials_used_for
+    session = faked.storage.open(LOCATION)
     query = parse_qs(urlsplit(session.signer().sign("key")).query)
     signed_at = dt.datetime.strptime(query["X-Amz-Date"][0] + "+0000", "%Y%m%dT%H%M%SZ%z")
     assert query["X-Amz-Expires"] == [str(expected)]
@@ -74,19 +74,19 @@ def test_a_url_expires_as_announced_and_never_after_its_credentials(
 
 
 def test_all_urls_of_a_session_expire_together() -> None:
-    opened = Opened()
-    session = opened.storage.open(LOCATION)
+    faked = FakedStorage()
+    session = faked.storage.open(LOCATION)
     before = session.signer().sign("key")
-    opened.clock.seconds += 30
+    faked.clock.seconds += 30
     assert session.signer().sign("key") == before
 
 
 def test_another_bucket_uses_the_same_credentials() -> None:
-    session = Opened().storage.open(LOCATION)
+    session = FakedStorage().storage.open(LOCATION)
     own, other = urlsplit(session.signer().sign("key")), urlsplit(session.signer("archive").sign("key"))
     assert (own.netloc, other.netloc) == ("bucket.s3.eu-west-1.amazonaws.com", "archive.s3.eu-west-1.amazonaws.com")
-    same = ("X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token")
-    assert [parse_qs(own.query)[name] for name in same] == [parse_qs(other.query)[name] for name in same]
+    shared = ("X-Amz-Credential", "X-Amz-Date", "X-Amz-Expires", "X-Amz-Security-Token")
+    assert [parse_qs(own.query)[name] for name in shared] == [parse_qs(other.query)[name] for name in shared]
 
 
 @pytest.mark.parametrize(
@@ -102,8 +102,8 @@ def test_another_bucket_uses_the_same_credentials() -> None:
 def test_deltalake_uses_the_same_endpoint_as_the_urls(
     endpoint_url: str | None, path_style: bool, bucket: str, expected: tuple[str, str, str]
 ) -> None:
-    opened = Opened(replace(SETTINGS, s3_endpoint_url=endpoint_url, s3_path_style=path_style))
-    session = opened.storage.open(S3Location(bucket, "trips"))
+    faked = FakedStorage(replace(SETTINGS, s3_endpoint_url=endpoint_url, s3_path_style=path_style))
+    session = faked.storage.open(S3Location(bucket, "trips"))
     options = storage_options(session)
     assert session.signer().sign("key").startswith(options["AWS_ENDPOINT_URL"] + "/")
     assert {name: value for name, value in options.items() if name.startswith("AWS_")} == {
@@ -119,28 +119,28 @@ def test_deltalake_uses_the_same_endpoint_as_the_urls(
 
 @mock_aws
 def test_objects_are_read_from_the_tables_bucket() -> None:
-    session = Opened().storage.open(LOCATION)
+    session = FakedStorage().storage.open(LOCATION)
     session._client().create_bucket(Bucket="bucket", CreateBucketConfiguration={"LocationConstraint": "eu-west-1"})
     session._client().put_object(Bucket="bucket", Key="key", Body=b"bytes")
     assert session.objects().get("key") == b"bytes"
 
 
 def test_a_client_is_reused_for_the_same_credentials_and_region() -> None:
-    opened = Opened()
-    first = opened.storage.open(LOCATION)._client()
-    assert opened.storage.open(S3Location("other", ""))._client() is first
-    assert opened.storage.open(LOCATION, region="eu-north-1")._client() is not first
-    opened.clock.seconds += SESSION_SECONDS
-    assert opened.storage.open(LOCATION)._client() is not first
+    faked = FakedStorage()
+    first = faked.storage.open(LOCATION)._client()
+    assert faked.storage.open(S3Location("other", ""))._client() is first
+    assert faked.storage.open(LOCATION, region="eu-north-1")._client() is not first
+    faked.clock.seconds += SESSION_SECONDS
+    assert faked.storage.open(LOCATION)._client() is not first
 
 
 def test_the_oldest_client_is_evicted() -> None:
-    opened = Opened()
+    faked = FakedStorage()
     regions = [f"eu-test-{number}" for number in range(MAX_CACHED_CLIENTS + 1)]
-    clients = [opened.storage.open(LOCATION, region=region)._client() for region in regions]
-    assert opened.storage.open(LOCATION, region=regions[-1])._client() is clients[-1]
-    assert opened.storage.open(LOCATION, region=regions[0])._client() is not clients[0]
+    clients = [faked.storage.open(LOCATION, region=region)._client() for region in regions]
+    assert faked.storage.open(LOCATION, region=regions[-1])._client() is clients[-1]
+    assert faked.storage.open(LOCATION, region=regions[0])._client() is not clients[0]
 
 
 def test_the_repr_of_a_session_hides_secrets() -> None:
-    assert "the-" not in repr(Opened().storage.open(LOCATION))
+    assert "the-" not in repr(FakedStorage().storage.open(LOCATION))

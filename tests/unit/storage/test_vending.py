@@ -33,7 +33,7 @@ class Vending:
         self.sts = FakeSts(self.clock)
         self._directories = DirectoryCredentials(self.sts, now=self.clock)
 
-    def to(self, reader: DirectoryReader = READER) -> Credentials:
+    def issue(self, reader: DirectoryReader = READER) -> Credentials:
         return self._directories.credentials(reader)
 
 
@@ -43,7 +43,7 @@ def vending() -> Vending:
 
 
 def test_the_role_is_assumed_with_the_policy_of_the_location_for_one_hour(vending: Vending) -> None:
-    credentials = vending.to()
+    credentials = vending.issue()
     assert vending.sts.calls == [
         {
             "RoleArn": READER.role.arn,
@@ -53,20 +53,20 @@ def test_the_role_is_assumed_with_the_policy_of_the_location_for_one_hour(vendin
             "Policy": reading_policy([READER.location], partition="aws"),
         }
     ]
-    assert credentials.expires_at == vending.clock() + LIFE_SECONDS, "STS's own end, not one that we work out"
+    assert credentials.expires_at == vending.clock() + LIFE_SECONDS, "the expiry that STS returned, not a computed one"
 
 
 def test_the_policy_uses_the_partition_of_the_role(vending: Vending) -> None:
-    vending.to(replace(READER, role=StorageRole("arn:aws-cn:iam::123456789012:role/storage")))
+    vending.issue(replace(READER, role=StorageRole("arn:aws-cn:iam::123456789012:role/storage")))
     assert "arn:aws-cn:s3:::bucket/warehouse/orders/*" in vending.sts.calls[0]["Policy"]
 
 
 def test_credentials_are_reused_for_half_of_their_lifetime(vending: Vending) -> None:
-    first = vending.to()
+    first = vending.issue()
     vending.clock.seconds += LIFE_SECONDS / 2 - 1
-    assert vending.to() is first
+    assert vending.issue() is first
     vending.clock.seconds += 1
-    assert vending.to().access_key_id == "ASIA2"
+    assert vending.issue().access_key_id == "ASIA2"
 
 
 @pytest.mark.parametrize(
@@ -84,7 +84,7 @@ def test_credentials_are_reused_for_half_of_their_lifetime(vending: Vending) -> 
     ],
 )
 def test_readers_that_differ_in_any_field_get_different_credentials(vending: Vending, change: dict[str, Any]) -> None:
-    assert vending.to() is not vending.to(replace(READER, **change))
+    assert vending.issue() is not vending.issue(replace(READER, **change))
     assert len(vending.sts.calls) == 2
 
 
@@ -113,10 +113,10 @@ def longest_prefix() -> int:
 
 def test_a_policy_longer_than_the_limit_of_sts_is_not_sent(vending: Vending) -> None:
     prefix = "p" * longest_prefix()
-    vending.to(replace(READER, location=S3Location("bucket", prefix)))
+    vending.issue(replace(READER, location=S3Location("bucket", prefix)))
     assert MAX_CHARACTERS - 1 <= len(vending.sts.calls[0]["Policy"]) <= MAX_CHARACTERS
     with pytest.raises(UnsupportedOperationError, match="too long"):
-        vending.to(replace(READER, location=S3Location("bucket", prefix + "p")))
+        vending.issue(replace(READER, location=S3Location("bucket", prefix + "p")))
     assert len(vending.sts.calls) == 1
 
 
@@ -125,7 +125,7 @@ def test_a_policy_refused_by_sts_is_a_400_with_the_cause_for_the_log(vending: Ve
     refusal = sts_error(code)
     vending.sts.failures = [refusal]
     with pytest.raises(UnsupportedOperationError) as raised:
-        vending.to()
+        vending.issue()
     assert raised.value.__cause__ is refusal
     assert "bucket" not in raised.value.message
     assert READER.location.prefix not in raised.value.message
@@ -134,17 +134,17 @@ def test_a_policy_refused_by_sts_is_a_400_with_the_cause_for_the_log(vending: Ve
 def test_a_role_that_cannot_be_assumed_is_reported_as_permission_denied(vending: Vending) -> None:
     vending.sts.failures = [sts_error("AccessDenied")]
     with pytest.raises(TableFilesError, match=r"^permission denied$"):
-        vending.to()
+        vending.issue()
 
 
 def test_other_errors_of_sts_are_raised_unchanged_and_not_cached(vending: Vending) -> None:
     vending.sts.failures = [sts_error("Throttling")]
     with pytest.raises(ClientError, match="Throttling"):
-        vending.to()
-    assert vending.to().access_key_id == "ASIA2"
+        vending.issue()
+    assert vending.issue().access_key_id == "ASIA2"
 
 
 def test_every_session_has_a_policy(vending: Vending) -> None:
     for location in (S3Location("bucket", ""), S3Location("bucket", "*"), READER.location):
-        vending.to(replace(READER, location=location))
+        vending.issue(replace(READER, location=location))
     assert all(json.loads(call["Policy"])["Statement"] for call in vending.sts.calls)

@@ -1,4 +1,4 @@
-"""The actions of a commit: taken as they are written, or refused where they are not what Delta allows."""
+"""The actions of a commit: kept as written, or refused if Delta does not allow them."""
 
 import json
 
@@ -34,7 +34,7 @@ def without(action, field: str):
     return {kind: {name: value for name, value in fields.items() if name != field}}
 
 
-def test_files_are_taken_as_they_are_written_and_in_order():
+def test_files_are_kept_as_written_and_in_order():
     vector_fields = vector(VECTOR.path_or_inline_dv, offset=4)
     actions = [
         remove("a", partitionValues={"p": None}, size=2, stats=STATS, deletionVector=vector_fields, **MORE),
@@ -52,16 +52,16 @@ def test_files_are_taken_as_they_are_written_and_in_order():
     )
 
 
-def test_protocol_and_metadata_are_taken_as_they_are_written():
+def test_protocol_and_metadata_are_kept_as_written():
     fields = {
         "name": "trips",
         "description": "é",
         "format": {"provider": "parquet", "options": {"a": "b"}},
         "configuration": {"a.b": "c", "unset": None},
     }
-    taken = parsed(commit(MODERN_PROTOCOL, metadata(**fields)))
-    assert taken.protocol == Protocol(3, 7, ("deletionVectors", "v2Checkpoint"), ("deletionVectors", "v2Checkpoint"))
-    assert taken.metadata == Metadata(
+    result = parsed(commit(MODERN_PROTOCOL, metadata(**fields)))
+    assert result.protocol == Protocol(3, 7, ("deletionVectors", "v2Checkpoint"), ("deletionVectors", "v2Checkpoint"))
+    assert result.metadata == Metadata(
         id="11111111-2222-3333-4444-555555555555",
         schema_string=SCHEMA,
         partition_columns=("p",),
@@ -76,21 +76,21 @@ def test_protocol_and_metadata_are_taken_as_they_are_written():
 
 @pytest.mark.parametrize("field", ["name", "description", "configuration", "createdTime", "partitionColumns"])
 @pytest.mark.parametrize("change", [without, lambda action, field: with_fields(action, **{field: None})])
-def test_metadata_may_leave_out_what_nobody_needs(field, change):
+def test_metadata_may_lack_optional_fields(field, change):
     assert parsed(commit(change(metadata(), field))).metadata
 
 
-def test_a_vector_is_known_by_where_it_lies():
+def test_a_vector_is_identified_by_its_storage_path_and_offset():
     assert VECTOR.unique_id == "uab^-aqEH.-t@S}K{vb[*k^@4"
     assert VECTOR._replace(storage_type="i", offset=None).unique_id == "iab^-aqEH.-t@S}K{vb[*k^"
 
 
-def test_blank_lines_and_unknown_actions_are_passed_over():
+def test_blank_lines_and_unknown_actions_are_ignored():
     content = b"\n" + commit(PROTOCOL, {"newAction": {"x": 1}}, {"txn": {"appId": "a", "version": 1}}) + b"\r\n  \n"
     assert parsed(content + commit(metadata())).metadata
 
 
-def test_of_a_key_that_is_written_twice_the_last_one_counts():
+def test_the_last_of_two_duplicate_keys_counts():
     line = json.dumps(add("a")).replace('"path": "a"', '"path": "a", "path": "b"')
     assert [file.path for file in parsed(line.encode()).files] == ["b"]
 
@@ -123,7 +123,7 @@ def test_of_a_key_that_is_written_twice_the_last_one_counts():
         commit(PROTOCOL, MODERN_PROTOCOL),
     ],
 )
-def test_a_damaged_commit_is_the_tables_fault_and_no_failure_of_ours(damaged):
+def test_a_damaged_commit_is_a_malformed_request(damaged):
     check_refused(damaged)
 
 
@@ -168,7 +168,7 @@ def test_a_damaged_commit_is_the_tables_fault_and_no_failure_of_ours(damaged):
         metadata(createdTime="1"),
     ],
 )
-def test_an_action_of_the_wrong_types_is_a_400_from_the_first_read_on(action):
+def test_an_action_of_the_wrong_types_is_refused_by_every_read(action):
     check_refused(commit(action))
 
 
@@ -176,17 +176,17 @@ def test_an_action_of_the_wrong_types_is_a_400_from_the_first_read_on(action):
     "cdc",
     [{}, {"path": "a", "partitionValues": {}}, {"path": "a", "size": 1}, {"path": 1, "partitionValues": {}, "size": 1}],
 )
-def test_a_change_file_of_the_wrong_types_is_refused_where_changes_are_read(cdc):
+def test_a_change_file_of_the_wrong_types_is_refused_when_changes_are_read(cdc):
     with pytest.raises(MalformedRequestError, match="not a valid Delta action"):
         parsed(commit({"cdc": cdc}))
 
 
 def check_refused(content: bytes) -> None:
-    """By a snapshot and by a range."""
+    """Checks reads of snapshots and of ranges."""
     for read in (Replay().apply, parsed):
         with pytest.raises(MalformedRequestError, match="not a valid Delta action"):
             read(content)
 
 
-def test_the_same_metadata_twice_in_a_commit_is_forgiven():
+def test_identical_duplicates_of_metadata_in_a_commit_are_accepted():
     assert parsed(commit(metadata(), metadata(), PROTOCOL, PROTOCOL)).metadata

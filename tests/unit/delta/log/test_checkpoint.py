@@ -1,4 +1,4 @@
-"""Checkpoints as rows of Parquet: of any size and any writer, whole or damaged."""
+"""Checkpoints in Parquet: of any size, from any writer, valid or damaged."""
 
 import tempfile
 from pathlib import Path
@@ -34,9 +34,9 @@ FILES = [
 TOP = [MODERN_PROTOCOL, metadata()]
 
 
-@pytest.fixture(params=["decoded", "packed"])
+@pytest.fixture(params=["decoded", "encoded"])
 def form(request, monkeypatch):
-    """Kept decoded, or decoded anew whenever its files are asked for."""
+    """Kept decoded, or decoded each time the files are read."""
     monkeypatch.setattr(checkpoint_module, "DECODED_BYTES", 10**9 if request.param == "decoded" else 0)
 
 
@@ -50,7 +50,7 @@ def sizes(read: Checkpoint) -> list[int]:
 
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("batch_rows", [1, 2, 3, 8192])
-def test_it_is_gone_through_in_batches_of_any_size(monkeypatch, batch_rows):
+def test_the_batch_size_does_not_change_the_files(monkeypatch, batch_rows):
     monkeypatch.setattr(checkpoint_module, "BATCH_ROWS", batch_rows)
     read = Checkpoint([checkpoint(*TOP, remove("x"), *FILES[:3], remove("y"), *FILES[3:])])
     assert sizes(read) == [1, 20, 300, 4000, 50000]
@@ -59,7 +59,7 @@ def test_it_is_gone_through_in_batches_of_any_size(monkeypatch, batch_rows):
 
 
 @pytest.mark.usefixtures("form")
-def test_it_has_several_parts_and_a_manifest():
+def test_a_checkpoint_may_have_parts_and_a_manifest():
     read = Checkpoint([checkpoint(*FILES[1:3]), checkpoint(), checkpoint(*FILES[3:])], commit(*TOP, FILES[0]))
     assert sorted(sizes(read)) == [1, 20, 300, 4000, 50000]
     assert read.totals == Totals(5, 54321, 2)
@@ -67,7 +67,7 @@ def test_it_has_several_parts_and_a_manifest():
 
 
 @pytest.mark.parametrize("manifest", [True, False])
-def test_it_names_its_sidecars(manifest):
+def test_a_checkpoint_lists_its_sidecars(manifest):
     named = [sidecar("one.parquet", b"12345"), sidecar("two.parquet", b"")]
     actions = [{"checkpointMetadata": {"version": 5}}, *TOP, *named, FILES[0]]
     read = Checkpoint([], commit(*actions)) if manifest else Checkpoint([checkpoint(*actions)])
@@ -75,7 +75,7 @@ def test_it_names_its_sidecars(manifest):
     assert sizes(read) == [1]
 
 
-def test_totals_leave_out_what_the_commits_since_speak_of():
+def test_totals_of_keys_count_only_the_files_with_these_keys():
     read = Checkpoint([checkpoint(*TOP, *FILES)])
     assert read.totals_of({"a", "unknown"}) == Totals(1, 1, 0)
     assert read.totals_of({("b", "utwo@1"), "b"}) == Totals(1, 4000, 1)
@@ -83,7 +83,7 @@ def test_totals_leave_out_what_the_commits_since_speak_of():
 
 
 @pytest.mark.usefixtures("form")
-def test_writers_leave_out_columns_that_they_do_not_know():
+def test_optional_columns_may_be_missing():
     lean = checkpoint(
         add("a", size=3), stats=None, tags=None, deletionVector=None, baseRowId=None, clusteringProvider=None
     )
@@ -92,8 +92,8 @@ def test_writers_leave_out_columns_that_they_do_not_know():
 
 
 @pytest.mark.usefixtures("form")
-def test_writers_declare_fields_that_are_never_null():
-    """Arrow then has an empty text where a row is no add at all."""
+def test_fields_may_be_declared_as_never_null():
+    """Arrow then has an empty path in rows that are not adds."""
     never_null = [
         pa.field("path", pa.string(), nullable=False),
         pa.field("partitionValues", STRINGS, nullable=False),
@@ -112,30 +112,30 @@ def test_writers_declare_fields_that_are_never_null():
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("kind", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
-def test_texts_come_in_any_of_arrows_forms(kind):
-    read = Checkpoint([checkpoint(add("a", stats="{}"), path=kind, stats=kind, clusteringProvider=kind)])
+@pytest.mark.parametrize("data_type", [pa.large_string(), pa.dictionary(pa.int32(), pa.string())])
+def test_text_may_have_any_of_arrows_text_types(data_type):
+    read = Checkpoint([checkpoint(add("a", stats="{}"), path=data_type, stats=data_type, clusteringProvider=data_type)])
     assert files(read) == [Add("a", {"p": "x"}, 1, 5, True, "{}")]
 
 
 @pytest.mark.usefixtures("form")
-def test_statistics_are_taken_from_columns_only_where_there_is_no_text():
-    kind = pa.struct({"numRecords": pa.int64(), "nullCount": pa.struct({"id": pa.int64()})})
+def test_parsed_statistics_are_used_only_if_there_is_no_json():
+    stats_type = pa.struct({"numRecords": pa.int64(), "nullCount": pa.struct({"id": pa.int64()})})
     parsed = {"numRecords": 2, "nullCount": {"id": None}}
     actions = [
         add("text", stats='{ "numRecords": 1 }', stats_parsed=parsed),
         add("columns", stats_parsed=parsed),
         add("neither"),
     ]
-    stats = {file.path: file.stats for file in files(Checkpoint([checkpoint(*actions, stats_parsed=kind)]))}
+    stats = {file.path: file.stats for file in files(Checkpoint([checkpoint(*actions, stats_parsed=stats_type)]))}
     assert stats == {"text": '{ "numRecords": 1 }', "columns": '{"numRecords":2,"nullCount":{}}', "neither": None}
-    lean = Checkpoint([checkpoint(actions[1], stats=None, stats_parsed=kind)])
+    lean = Checkpoint([checkpoint(actions[1], stats=None, stats_parsed=stats_type)])
     assert [file.stats for file in files(lean)] == ['{"numRecords":2,"nullCount":{}}']
 
 
-def test_statistics_of_columns_that_have_no_bounds_are_none():
-    kind = pa.struct({"minValues": pa.struct({"b": pa.binary()})})
-    content = checkpoint(add("a", stats_parsed={"minValues": {"b": b"x"}}), stats=None, stats_parsed=kind)
+def test_statistics_without_any_bound_are_null():
+    stats_type = pa.struct({"minValues": pa.struct({"b": pa.binary()})})
+    content = checkpoint(add("a", stats_parsed={"minValues": {"b": b"x"}}), stats=None, stats_parsed=stats_type)
     assert [file.stats for file in files(Checkpoint([content]))] == [None]
 
 
@@ -152,18 +152,18 @@ def test_statistics_of_columns_that_have_no_bounds_are_none():
         lambda file: file[:4] + bytes(len(file) // 2) + file[4 + len(file) // 2 :],
     ],
 )
-def test_a_damaged_file_is_the_tables_fault_and_no_failure_of_ours(damage):
+def test_a_damaged_file_is_a_malformed_request(damage):
     with pytest.raises(MalformedRequestError, match="transaction log"):
         files(Checkpoint([damage(checkpoint(*TOP, *FILES))]))
 
 
-ODD_ADDS = {
+INVALID_ADDS = {
     "path of numbers": checkpoint(add(5), path=pa.int64()),  # type: ignore[arg-type]
     "path of bytes": checkpoint(add(b"a"), path=pa.binary()),  # type: ignore[arg-type]
     "no path": parquet(pa.table({"add": [{"size": 1}]})),
     "size of text": checkpoint(add("a", size="1"), size=pa.string()),  # type: ignore[arg-type]
     "size of fractions": checkpoint(add("a", size=1.5), size=pa.float64()),  # type: ignore[arg-type]
-    "size beyond all sizes": checkpoint(add("a", size=2**63), size=pa.uint64()),
+    "size out of range": checkpoint(add("a", size=2**63), size=pa.uint64()),
     "no size": checkpoint(add("a", size=None)),  # type: ignore[arg-type]
     "no time": checkpoint(add("a", modificationTime=None)),
     "stats of numbers": checkpoint(add("a", stats=5), stats=pa.int64()),
@@ -190,19 +190,19 @@ ODD_ADDS = {
 
 
 @pytest.mark.usefixtures("form")
-@pytest.mark.parametrize("content", ODD_ADDS.values(), ids=ODD_ADDS.keys())
-def test_columns_of_the_wrong_types_are_the_tables_fault_and_no_failure_of_ours(content):
+@pytest.mark.parametrize("content", INVALID_ADDS.values(), ids=INVALID_ADDS.keys())
+def test_columns_of_the_wrong_types_are_a_malformed_request(content):
     with pytest.raises(MalformedRequestError, match="transaction log"):
         files(Checkpoint([content]))
 
 
-def test_a_manifest_of_the_wrong_types_is_the_tables_fault_and_no_failure_of_ours():
+def test_a_damaged_manifest_is_a_malformed_request():
     for damaged in (b"PAR1", b"{", commit({"sidecar": {"path": "a"}}), commit(add("a", size=2**63))):
         with pytest.raises(MalformedRequestError, match="transaction log"):
             Checkpoint([], damaged)
 
 
-def test_what_it_takes_is_counted_in_memory_and_on_disk(monkeypatch):
+def test_memory_and_disk_are_counted(monkeypatch):
     content = checkpoint(*TOP, *FILES)
     decoded = Checkpoint([content])
     monkeypatch.setattr(checkpoint_module, "DECODED_BYTES", 0)

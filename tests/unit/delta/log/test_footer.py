@@ -1,4 +1,4 @@
-"""Footers with fewer columns: what readers then see of a file, and that a footer is refused if it is not understood."""
+"""Footers with fewer columns: what readers see, and which footers are refused."""
 
 import tempfile
 from collections.abc import Callable, Collection
@@ -20,7 +20,7 @@ from tests.unit.delta.builder import ADD, CHECKPOINT, MODERN_PROTOCOL, add, chec
 Leaf = tuple[str, ...]
 Wanted = Callable[[Leaf], bool]
 
-INDEXED = {("add", "path"), ("add", "size")}
+WANTED = {("add", "path"), ("add", "size")}
 ROWS = [
     MODERN_PROTOCOL,
     metadata(configuration={"a": "b"}),
@@ -29,8 +29,8 @@ ROWS = [
 ROWS[5]["add"]["deletionVector"] = vector("one")
 
 
-def wanted_of_an_index(leaf: Leaf) -> bool:
-    return leaf[0] in ("protocol", "metaData", "sidecar") or leaf in INDEXED or leaf[:2] == ("add", "deletionVector")
+def needed_for_totals(leaf: Leaf) -> bool:
+    return leaf[0] in ("protocol", "metaData", "sidecar") or leaf in WANTED or leaf[:2] == ("add", "deletionVector")
 
 
 def without_parsed(leaf: Leaf) -> bool:
@@ -55,18 +55,18 @@ def by_arro3(content: bytes) -> list[dict[str, Any]]:
     return pa.table(read_parquet(content).read_all()).to_pylist()
 
 
-def assert_has_only_what_is_wanted(content: bytes, wanted: Wanted) -> None:
+def assert_narrowed(content: bytes, wanted: Wanted) -> None:
     columns = [leaf for leaf in leaves(content) if wanted(leaf)]
-    less = narrowed(content, wanted)
-    assert leaves(less) == columns
-    assert by_arro3(less) == by_pyarrow(less) == by_pyarrow(content, columns)
+    result = narrowed(content, wanted)
+    assert leaves(result) == columns
+    assert by_arro3(result) == by_pyarrow(result) == by_pyarrow(content, columns)
 
 
 def assert_refused(content: bytes) -> None:
     with tempfile.TemporaryFile() as file:
         file.write(content)
         for form in (content, file):
-            with pytest.raises(ValueError):  # noqa: PT011 (a caller makes no difference between them)
+            with pytest.raises(ValueError):  # noqa: PT011 (callers do not distinguish them)
                 narrowed_footer(form, lambda leaf: True)
 
 
@@ -89,8 +89,8 @@ def with_parsed_stats() -> pa.Table:
     return pa.Table.from_pylist(rows, schema)
 
 
-@pytest.mark.parametrize("wanted", [wanted_of_an_index, without_parsed, INDEXED.__contains__])
-class TestOfEveryWriter:
+@pytest.mark.parametrize("wanted", [needed_for_totals, without_parsed, WANTED.__contains__])
+class TestFilesOfEveryWriter:
     @pytest.mark.parametrize(
         "options",
         [
@@ -103,95 +103,95 @@ class TestOfEveryWriter:
         ],
     )
     def test_pyarrow(self, options, wanted):
-        assert_has_only_what_is_wanted(parquet(with_parsed_stats(), **options), wanted)
+        assert_narrowed(parquet(with_parsed_stats(), **options), wanted)
 
     def test_arrow_rs_with_bloom_filters(self, wanted):
         file = BytesIO()
         write_parquet(with_parsed_stats(), file, bloom_filter_enabled=True, max_row_group_size=20)
-        assert_has_only_what_is_wanted(file.getvalue(), wanted)
+        assert_narrowed(file.getvalue(), wanted)
 
     def test_deltalake(self, wanted, tmp_path):
         for number in range(3):
             write_deltalake(tmp_path, pa.table({"id": [number], "p": ["x"]}), mode="append", partition_by=["p"])
         DeltaTable(tmp_path).create_checkpoint()
         (file,) = tmp_path.glob("_delta_log/*.parquet")
-        assert_has_only_what_is_wanted(file.read_bytes(), wanted)
+        assert_narrowed(file.read_bytes(), wanted)
 
     def test_spark(self, wanted, golden_tables: Path):
         files = [*golden_tables.glob("*/_delta_log/*.parquet"), *golden_tables.glob("*/_delta_log/_sidecars/*.parquet")]
         assert len(files) > 10
         for file in files:
-            assert_has_only_what_is_wanted(file.read_bytes(), wanted)
+            assert_narrowed(file.read_bytes(), wanted)
 
 
 class TestTheNewFooter:
-    def test_it_goes_to_the_end_of_a_file_as_to_that_of_bytes(self):
+    def test_it_is_the_same_for_a_file_and_for_bytes(self):
         content = checkpoint(*ROWS)
         with tempfile.NamedTemporaryFile() as file:
             file.write(content)
             file.flush()
-            tail = narrowed_footer(file, wanted_of_an_index)
-            assert tail == narrowed_footer(content, wanted_of_an_index)
+            tail = narrowed_footer(file, needed_for_totals)
+            assert tail == narrowed_footer(content, needed_for_totals)
             file.seek(0, 2)
             file.write(tail)
             file.flush()
             assert pa.table(read_parquet(file.name).read_all()).to_pylist() == by_arro3(content + tail)
 
-    def test_another_may_take_its_place(self):
+    def test_another_footer_can_replace_it(self):
         content = checkpoint(*ROWS)
-        less = narrowed(content, wanted_of_an_index)
-        assert narrowed(less, INDEXED.__contains__)[len(less) :] == narrowed_footer(content, INDEXED.__contains__)
-        assert by_arro3(less[: len(content)]) == by_arro3(content)
+        result = narrowed(content, needed_for_totals)
+        assert narrowed(result, WANTED.__contains__)[len(result) :] == narrowed_footer(content, WANTED.__contains__)
+        assert by_arro3(result[: len(content)]) == by_arro3(content)
 
-    def test_without_any_column_there_are_still_the_rows(self):
+    def test_the_number_of_rows_stays_without_any_column(self):
         content = parquet(pa.table({"a": range(10)}), row_group_size=4)
-        less = narrowed(content, lambda leaf: False)
-        assert leaves(less) == []
-        assert pq.read_metadata(BytesIO(less)).num_rows == 10
-        assert sum(batch.num_rows for batch in read_parquet(less)) == 10
+        result = narrowed(content, lambda leaf: False)
+        assert leaves(result) == []
+        assert pq.read_metadata(BytesIO(result)).num_rows == 10
+        assert sum(batch.num_rows for batch in read_parquet(result)) == 10
 
-    def test_with_every_column_nothing_is_lost(self):
+    def test_a_footer_with_all_columns_loses_nothing(self):
         content = checkpoint(*ROWS)
         assert by_pyarrow(narrowed(content, lambda leaf: True)) == by_pyarrow(content)
 
-    def test_a_file_without_rows_has_none_with_fewer_columns(self):
-        assert_has_only_what_is_wanted(checkpoint(), INDEXED.__contains__)
+    def test_a_file_without_rows_is_narrowed(self):
+        assert_narrowed(checkpoint(), WANTED.__contains__)
 
     @pytest.mark.parametrize("part", ["key", "value"])
     def test_a_map_stays_whole(self, part):
-        less = narrowed(checkpoint(*ROWS), lambda leaf: leaf == ("add", "partitionValues", "key_value", part))
-        assert by_arro3(less)[-1] == {"add": {"partitionValues": [("p", "x")]}}
+        result = narrowed(checkpoint(*ROWS), lambda leaf: leaf == ("add", "partitionValues", "key_value", part))
+        assert by_arro3(result)[-1] == {"add": {"partitionValues": [("p", "x")]}}
 
     def test_a_list_stays_whole(self):
         content = parquet(pa.table({"a": [[{"x": 1, "y": {"z": [2]}}], []], "b": [3, 4]}))
-        less = narrowed(content, lambda leaf: leaf == ("a", "list", "element", "y", "z", "list", "element"))
-        assert by_arro3(less) == [{"a": [{"x": 1, "y": {"z": [2]}}]}, {"a": []}]
+        result = narrowed(content, lambda leaf: leaf == ("a", "list", "element", "y", "z", "list", "element"))
+        assert by_arro3(result) == [{"a": [{"x": 1, "y": {"z": [2]}}]}, {"a": []}]
 
-    def test_lists_of_more_than_fourteen_columns_have_another_head(self):
+    def test_lists_of_more_than_fourteen_columns_are_encoded_correctly(self):
         content = parquet(pa.table({f"c{number}": [number] for number in range(300)}))
         for count in (14, 15, 16, 127, 128, 299):
-            assert_has_only_what_is_wanted(content, {(f"c{number}",) for number in range(count)}.__contains__)
+            assert_narrowed(content, {(f"c{number}",) for number in range(count)}.__contains__)
 
-    def test_it_says_nothing_of_columns_by_their_numbers(self):
+    def test_it_drops_fields_that_refer_to_columns_by_number(self):
         content = parquet(pa.table({"a": [1], "b": [2]}), sorting_columns=[pq.SortingColumn(1)])
-        less = pq.read_metadata(BytesIO(narrowed(content, lambda leaf: leaf == ("a",))))
+        result = pq.read_metadata(BytesIO(narrowed(content, lambda leaf: leaf == ("a",))))
         assert pq.read_metadata(BytesIO(content)).row_group(0).sorting_columns
-        assert not less.row_group(0).sorting_columns
-        assert not less.metadata
+        assert not result.row_group(0).sorting_columns
+        assert not result.metadata
 
-    def test_the_statistics_of_a_column_stay(self):
+    def test_it_keeps_the_statistics_of_a_column(self):
         content = parquet(pa.table({"a": [1, 2], "b": ["x", "é"]}))
-        less = pq.read_metadata(BytesIO(narrowed(content, lambda leaf: leaf == ("b",))))
+        result = pq.read_metadata(BytesIO(narrowed(content, lambda leaf: leaf == ("b",))))
         whole = pq.read_metadata(BytesIO(content))
         assert whole.row_group(0).column(1).statistics.max == "é"
-        assert less.row_group(0).column(0).statistics == whole.row_group(0).column(1).statistics
+        assert result.row_group(0).column(0).statistics == whole.row_group(0).column(1).statistics
 
-    def test_extensions_are_left_out_and_numbers_in_full_are_read(self):
+    def test_extensions_are_dropped_and_long_field_numbers_are_read(self):
         content = parquet(pa.table({"a": [1], "b": [2]}))
         footer = footer_of(content)
         assert footer[0] == 0x15
-        in_full = b"\x05\x02" + footer[1:-1]
-        extended = in_full + b"\x08\xfe\xff\x03\x09extension\x00"
+        long_form = b"\x05\x02" + footer[1:-1]
+        extended = long_form + b"\x08\xfe\xff\x03\x09extension\x00"
         assert narrowed_footer(content + with_footer(extended), lambda leaf: True) == narrowed_footer(
             content, lambda leaf: True
         )
@@ -220,7 +220,7 @@ def element(name: bytes = b"x", *, children: bytes | None = None, leaf: bool = F
 
 
 def schema(*elements: bytes) -> bytes:
-    """A footer with a schema of less than 15 elements, and no row groups."""
+    """A footer with a schema of fewer than 15 elements and no row groups."""
     return b"\x29" + bytes([len(elements) << 4 | 12]) + b"".join(elements) + b"\x29\x0c\0"
 
 
@@ -229,11 +229,11 @@ VERSIONED = b"\x15\x02\x19" + schema(ROOT, element(leaf=True))[1:]
 MANY = b"\xff\xff\xff\xff\x0f"
 
 REFUSED = {
-    "nothing": b"",
+    "an empty file": b"",
     "another file": b"not Parquet at all",
-    "its length alone": b"\0\0\0\0PAR1",
+    "only a length": b"\0\0\0\0PAR1",
     "longer than the file": b"PAR1\x40\0\0\0PAR1",
-    "without any field": with_footer(b"\0"),
+    "no fields": with_footer(b"\0"),
     "an encrypted footer": with_footer(footer_of(checkpoint()), b"PARE"),
     "a list bomb": with_footer(b"\x39" + b"\x19" * 100_000),
     "a struct bomb": with_footer(b"\x3c" + b"\x1c" * 100_000),
@@ -244,39 +244,39 @@ REFUSED = {
     "more values than bytes": with_footer(b"\x39\xf5\xff\xff\xff\xff\xff\xff\xff\x7f" + b"\0" * 100_000),
     "a map": with_footer(b"\x1b\0\0"),
     "an unknown type": with_footer(b"\x1f\0"),
-    "a schema that is no list": with_footer(b"\x25\x02\0"),
+    "a schema that is not a list": with_footer(b"\x25\x02\0"),
     "a schema of numbers": with_footer(b"\x29\x15\x02\0"),
     "a schema without a root": with_footer(schema()),
     "a schema with two roots": with_footer(schema(element(), element())),
     "more children than elements": with_footer(schema(element(children=MANY), element(leaf=True))),
     "a group without children": with_footer(schema(ROOT, element())),
     "a group that is a leaf": with_footer(schema(ROOT, element(leaf=True, children=b"\x02"), element(leaf=True))),
-    "fewer than no children": with_footer(schema(ROOT, element(children=b"\x01"))),
+    "a negative number of children": with_footer(schema(ROOT, element(children=b"\x01"))),
     "a leaf without a name": with_footer(schema(ROOT, b"\x15\x02\0")),
-    "a name that is no text": with_footer(schema(ROOT, element(b"\xff", leaf=True))),
+    "a name that is not text": with_footer(schema(ROOT, element(b"\xff", leaf=True))),
     "a name that is a number": with_footer(schema(ROOT, b"\x15\x02\x35\x02\0")),
-    "a number of children that is a text": with_footer(schema(b"\x48\x01x\x18\x01x\0", element(leaf=True))),
+    "a number of children that is text": with_footer(schema(b"\x48\x01x\x18\x01x\0", element(leaf=True))),
     "no row groups": with_footer(schema(ROOT, element(leaf=True))[:-3] + b"\0"),
     "fewer columns than leaves": with_footer(
-        schema(ROOT, element(leaf=True))[:-2] + b"\x1c\x19\x0c\0\0"  # one row group, and no column in it
+        schema(ROOT, element(leaf=True))[:-2] + b"\x1c\x19\x0c\0\0"  # one row group without columns
     ),
     "a deep schema": with_footer(b"\x29\xfc\x65" + ROOT * 100 + element(leaf=True) + b"\x29\x0c\0"),
 }
 
 
-class TestWhatIsNotUnderstood:
+class TestRefusedFooters:
     @pytest.mark.parametrize("content", REFUSED.values(), ids=REFUSED.keys())
-    def test_it_is_refused(self, content):
+    def test_an_unusual_footer_is_refused(self, content):
         assert_refused(content)
 
-    def test_what_the_refused_ones_are_made_of_is_understood(self):
+    def test_the_parts_of_the_refused_footers_are_valid(self):
         content = with_footer(schema(ROOT, element(leaf=True)))
         assert narrowed_footer(content, lambda leaf: True) == content[4:]
         assert narrowed_footer(with_footer(VERSIONED), lambda leaf: True) == with_footer(VERSIONED)[4:]
         deep = with_footer(b"\x29\xfc\x14" + ROOT * 19 + element(leaf=True) + b"\x29\x0c\0")
         assert narrowed_footer(deep, lambda leaf: True) == deep[4:]
-        fields_to_come = with_footer(schema(ROOT, element(leaf=True)[:-1] + b"\x01\x50\0"))
-        assert narrowed_footer(fields_to_come, lambda leaf: True) == content[4:]
+        unknown_field = with_footer(schema(ROOT, element(leaf=True)[:-1] + b"\x01\x50\0"))
+        assert narrowed_footer(unknown_field, lambda leaf: True) == content[4:]
 
     @pytest.mark.parametrize("options", [{}, {"plaintext_footer": True}])
     def test_encrypted_files_are_refused(self, options):
@@ -290,7 +290,7 @@ class TestWhatIsNotUnderstood:
         monkeypatch.setattr(footer_module, limit, 2)
         assert_refused(content)
 
-    def test_every_footer_that_is_cut_off_is_refused(self):
+    def test_every_truncated_footer_is_refused(self):
         footer = footer_of(parquet(pa.table({"a": [1], "b": ["x"]})))
         for length in range(len(footer)):
             assert_refused(with_footer(footer[:length]))

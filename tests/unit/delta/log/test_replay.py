@@ -1,4 +1,4 @@
-"""Replay: what a checkpoint and the commits after it make of a table."""
+"""Replay: the table that results from a checkpoint and the commits after it."""
 
 import gc
 import itertools
@@ -54,7 +54,7 @@ def files(snapshot: Snapshot) -> dict[str, str | None]:
 
 
 @pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
-def test_a_file_is_handed_out_as_the_log_wrote_it(form):
+def test_a_file_is_returned_as_the_log_wrote_it(form):
     more = {
         "tags": {"a": "b", "none": None},
         "baseRowId": 0,
@@ -84,7 +84,7 @@ def test_a_file_is_handed_out_as_the_log_wrote_it(form):
 
 
 @pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
-def test_metadata_and_protocol_are_handed_out_as_the_log_wrote_them(form):
+def test_metadata_and_protocol_are_returned_as_the_log_wrote_them(form):
     snapshot = form(MODERN_PROTOCOL, metadata(name="trips", configuration={"a.b": "c"})).snapshot
     assert snapshot.metadata.schema_string == SCHEMA
     assert snapshot.metadata.id == "11111111-2222-3333-4444-555555555555"
@@ -100,9 +100,9 @@ def test_metadata_and_protocol_are_handed_out_as_the_log_wrote_them(form):
 
 
 def test_the_newest_action_of_a_file_wins():
-    at = Checkpoint([checkpoint(PROTOCOL, metadata(), *map(add, ("kept", "gone", "again")), remove("ghost"))])
+    at = Checkpoint([checkpoint(PROTOCOL, metadata(), *map(add, ("kept", "removed", "again")), remove("ghost"))])
     snapshot = replayed(
-        commit(remove("gone"), remove("again"), add("new")),
+        commit(remove("removed"), remove("again"), add("new")),
         commit(add("again", size=9), remove("new"), remove("never there")),
         at=at,
     ).snapshot
@@ -110,7 +110,7 @@ def test_the_newest_action_of_a_file_wins():
     assert (snapshot.num_files, snapshot.size) == (2, 10)
 
 
-def test_a_path_is_the_same_only_if_it_is_written_the_same():
+def test_paths_are_compared_as_written():
     snapshot = replayed(commit(PROTOCOL, metadata(), add("a%20b"), add("a b")), commit(remove("a b"))).snapshot
     assert paths(snapshot) == ["a%20b"]
 
@@ -129,7 +129,7 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("order", [1, -1], ids=["remove first", "add first"])
 @pytest.mark.parametrize("from_checkpoint", [False, True])
-def test_one_path_changes_its_vector_in_one_commit_in_either_order(change, order, from_checkpoint):
+def test_a_commit_may_change_the_vector_of_a_path_in_either_order(change, order, from_checkpoint):
     removed, added = CHANGES[change]
     before = add("f", **{key: value for key, value in removed["remove"].items() if key == "deletionVector"})
     start = [MODERN_PROTOCOL, metadata(), before]
@@ -143,7 +143,7 @@ def test_one_path_changes_its_vector_in_one_commit_in_either_order(change, order
     assert (snapshot.num_files, snapshot.num_deletion_vectors) == (1, int(expected is not None))
 
 
-def test_a_remove_of_another_vector_leaves_the_file():
+def test_a_remove_with_another_vector_keeps_the_file():
     snapshot = replayed(
         commit(MODERN_PROTOCOL, metadata(), add("a", deletionVector=vector("one")), add("b")),
         commit(remove("a"), remove("a", deletionVector=vector("two")), remove("b", deletionVector=vector("one"))),
@@ -152,7 +152,7 @@ def test_a_remove_of_another_vector_leaves_the_file():
 
 
 @pytest.mark.parametrize("cut", range(5))
-def test_it_does_not_matter_what_is_read_from_a_checkpoint_what_from_commits_and_what_is_known_already(cut):
+def test_checkpoint_commits_and_base_may_be_divided_at_any_version(cut):
     commits = [
         [MODERN_PROTOCOL, metadata(), add("a"), add("b", size=5)],
         [remove("a"), add("c", deletionVector=vector("one"))],
@@ -173,7 +173,7 @@ def test_it_does_not_matter_what_is_read_from_a_checkpoint_what_from_commits_and
             assert (again.num_files, again.size, again.num_deletion_vectors) == (2, 8, 1)
 
 
-def test_files_of_commits_come_by_their_path_and_vector_before_those_of_the_checkpoint():
+def test_files_of_commits_come_first_sorted_by_path_and_vector():
     at = Checkpoint([checkpoint(MODERN_PROTOCOL, metadata(), add("y"), add("x"))])
     first = commit(add("c"), add("a", deletionVector=vector("two")), add("b"))
     second = commit(add("a", deletionVector=vector("one")), add("c", size=9), add("0"))
@@ -192,18 +192,18 @@ def as_action(file: Add):
     return add(file.path, size=file.size, **{"deletionVector": vector_name} if vector_name else {})
 
 
-def test_a_snapshot_is_the_base_of_a_later_one_and_stays_as_it_was():
+def test_a_snapshot_does_not_change_when_it_is_the_base_of_a_later_one():
     base = replayed(commit(PROTOCOL, metadata(), add("a"), add("b")))
-    going_on = base.snapshot.adds()
-    first = next(going_on)
+    remaining = base.snapshot.adds()
+    first = next(remaining)
     later = replayed(commit(remove("a"), add("c"), metadata(name="renamed")), base=base).snapshot
     assert paths(later) == ["b", "c"]
-    assert [first.path, *(file.path for file in going_on)] == ["a", "b"]
+    assert [first.path, *(file.path for file in remaining)] == ["a", "b"]
     assert (base.snapshot.metadata.name, later.metadata.name) == (None, "renamed")
     assert base.snapshot.num_files == 2
 
 
-def test_a_snapshot_does_not_hold_on_to_those_before_it():
+def test_a_snapshot_does_not_keep_earlier_ones_in_memory():
     gc.collect()
     before = number_alive()
     latest = replayed(commit(PROTOCOL, metadata(), add("a")))
@@ -218,7 +218,7 @@ def number_alive() -> int:
     return sum(isinstance(thing, ReplayState) for thing in gc.get_objects())
 
 
-def test_the_files_can_be_gone_through_again_and_at_the_same_time():
+def test_the_files_can_be_iterated_repeatedly_and_concurrently():
     snapshot = replayed(commit(add("d")), at=Checkpoint([checkpoint(PROTOCOL, metadata(), *map(add, "abc"))])).snapshot
     one, other = snapshot.adds(), snapshot.adds()
     together = list(itertools.chain.from_iterable(zip(one, other, strict=True)))
@@ -232,19 +232,19 @@ def test_a_log_without_protocol_or_metadata_is_refused(form, actions, what):
         form(*actions)
 
 
-def test_a_table_that_nobody_here_can_read_is_refused():
+def test_a_table_with_an_unknown_feature_is_refused():
     unknown = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["someday"]}
     with pytest.raises(UnsupportedOperationError, match="someday"):
         from_commit({"protocol": unknown}, metadata())
 
 
-def test_a_table_that_became_one_that_nobody_here_can_read_is_refused():
+def test_a_table_that_was_upgraded_to_an_unknown_protocol_is_refused():
     base = from_commit(PROTOCOL, metadata())
     with pytest.raises(UnsupportedOperationError):
         replayed(commit({"protocol": {"minReaderVersion": 4, "minWriterVersion": 7}}), base=base)
 
 
-def test_a_commit_that_states_its_time_has_that_one():
+def test_an_in_commit_timestamp_is_the_time_of_the_version():
     def at(time):
         return commit({"commitInfo": {"inCommitTimestamp": time}})
 
@@ -253,7 +253,7 @@ def test_a_commit_that_states_its_time_has_that_one():
     assert replayed(at(6), base=replayed(start, at(5))).snapshot.timestamp == 6
 
 
-def test_what_was_not_read_may_state_the_time():
+def test_an_in_commit_timestamp_may_be_read_separately():
     replay = Replay()
     replay.apply(commit(PROTOCOL, metadata(configuration={"delta.enableInCommitTimestamps": "true"})))
     assert replay.lacks_in_commit_timestamp
@@ -261,7 +261,7 @@ def test_what_was_not_read_may_state_the_time():
     assert replay.result(SEGMENT).timestamp == SEGMENT.timestamp
 
 
-@pytest.mark.parametrize(("action", "least"), [(add("a" * 1000, stats="x" * 10_000), 11_000), (remove("a"), 200)])
-def test_what_is_held_of_a_file_is_counted(action, least):
+@pytest.mark.parametrize(("action", "min_bytes"), [(add("a" * 1000, stats="x" * 10_000), 11_000), (remove("a"), 200)])
+def test_the_memory_of_a_file_is_counted(action, min_bytes):
     base = from_commit(PROTOCOL, metadata())
-    assert replayed(commit(action), base=base).state.memory_bytes - base.state.memory_bytes >= least
+    assert replayed(commit(action), base=base).state.memory_bytes - base.state.memory_bytes >= min_bytes

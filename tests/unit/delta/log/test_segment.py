@@ -1,4 +1,4 @@
-"""What a listing of a log says: which files a version is read from, and when it was made."""
+"""Listings of a log: which files a version is read from, and its timestamp."""
 
 import itertools
 
@@ -53,25 +53,25 @@ def test_a_segment_begins_with_the_newest_complete_checkpoint():
 
 
 @pytest.mark.parametrize("form", ["parquet", "json"])
-def test_a_checkpoint_of_the_second_kind_has_any_name(form):
+def test_a_v2_checkpoint_has_a_uuid_in_its_name(form):
     log = listed(table_with(*commits(3), v2_name(2, form)))
     assert names(log.segment(3).checkpoint) == [v2_name(2, form)]
 
 
 @pytest.mark.parametrize(
-    "kinds",
+    "suffixes",
     list(itertools.combinations(["checkpoint.parquet", *PARTS, "checkpoint.0000000001.0000000001.parquet"], 3)),
 )
-def test_of_several_checkpoints_of_a_version_one_is_read_and_it_is_complete(kinds):
-    log = listed(table_with(*commits(1), *(name(1, kind) for kind in kinds), v2_name(1, "json")))
+def test_one_complete_checkpoint_is_chosen_if_a_version_has_several(suffixes):
+    log = listed(table_with(*commits(1), *(name(1, suffix) for suffix in suffixes), v2_name(1, "json")))
     chosen = names(log.segment(1).checkpoint)
     assert chosen
     assert len(chosen) == 1 or chosen == [name(1, part) for part in PARTS]
 
 
 @pytest.mark.parametrize("empty", ["checkpoint.parquet", PARTS[1]])
-def test_a_checkpoint_of_which_a_file_is_empty_is_none(empty):
-    """As it is to Spark: somebody began to write it."""
+def test_a_checkpoint_with_an_empty_file_is_ignored(empty):
+    """Spark ignores it too: it is unfinished."""
     table = table_with(*commits(1), name(1, PARTS[0]), name(1, empty))
     table.put(name(1, empty), b"")
     assert listed(table).checkpoints == {}
@@ -83,7 +83,7 @@ def test_parts_of_two_checkpoints_are_not_mixed():
     assert log.checkpoints == {}
 
 
-def test_what_is_no_commit_checkpoint_or_compaction_is_passed_over():
+def test_other_files_of_the_log_are_ignored():
     table = table_with(
         name(0),
         name(0, "crc"),
@@ -117,27 +117,27 @@ def test_what_is_no_commit_checkpoint_or_compaction_is_passed_over():
         ([(2, 2)], 4, commits(4)),
         ([(3, 1)], 4, commits(4)),
     ],
-    ids=["used", "widest", "overlapping", "two", "later", "widest that fits", "at the end", "of one", "of none"],
+    ids=["used", "widest", "overlapping", "two", "later", "widest that fits", "at the end", "one commit", "reversed"],
 )
-def test_commits_are_read_compacted_where_that_is_short_of_the_version(compactions, version, read):
+def test_compacted_log_files_replace_commits_before_the_last(compactions, version, read):
     log = listed(table_with(*commits(6), *(compaction(*span) for span in compactions)))
-    # Bounded, because what goes round in circles must not take all memory.
+    # Bounded, so that an endless loop does not take all memory.
     assert names(itertools.islice(log._commits(0, version), 20)) == read
 
 
-def test_a_compaction_stands_in_for_commits_that_are_gone():
+def test_a_compaction_replaces_commits_that_were_cleaned_up():
     log = listed(table_with(name(0), compaction(1, 3), name(4)))
     assert names(log.segment(4).commits) == [name(0), compaction(1, 3), name(4)]
     with pytest.raises(MalformedRequestError, match="the commit of version 1 is missing"):
         log.segment(3)
 
 
-def test_a_compaction_that_begins_within_a_checkpoint_is_not_read():
+def test_a_compaction_that_begins_before_the_checkpoint_is_not_read():
     log = listed(table_with(*commits(6), name(3, "checkpoint.parquet"), compaction(2, 5), compaction(4, 5)))
     assert names(log.segment(6).commits) == [compaction(4, 5), name(6)]
 
 
-def test_the_hint_spares_the_listing_of_what_lies_long_before_it():
+def test_the_hint_avoids_listing_older_files():
     table = table_with(*commits(3001), name(3000, "checkpoint.parquet"))
     table.hint(3000)
     log = latest(table)
@@ -164,26 +164,26 @@ def test_the_hint_spares_the_listing_of_what_lies_long_before_it():
         b'{"version":18446744073709551615}',
     ],
 )
-def test_a_wrong_hint_is_not_believed(hint):
+def test_a_wrong_hint_is_ignored(hint):
     table = table_with(*commits(8), name(7, "checkpoint.parquet"))
     table.put("_delta_log/_last_checkpoint", hint)
     assert latest(table) == listed(table)
 
 
-def test_a_stale_hint_costs_nothing_but_a_longer_listing():
+def test_a_stale_hint_only_makes_the_listing_longer():
     table = table_with(*commits(8), name(3, "checkpoint.parquet"), name(7, "checkpoint.parquet"))
     table.hint(3)
     assert names(latest(table).segment(8).checkpoint) == [name(7, "checkpoint.parquet")]
 
 
-def test_the_listing_ends_where_commits_do():
+def test_the_listing_stops_after_the_last_version():
     table = table_with(*commits(1), *(f"_delta_log/_sidecars/{number}.parquet" for number in range(5000)))
     listed(table)
     assert table.requests == ["ListObjectsV2"]
 
 
 @pytest.mark.parametrize(("present", "missing"), [([1, 2], 0), ([0, 2], 1), ([0, 1, 4], 2)])
-def test_a_gap_is_named_by_its_version(present, missing):
+def test_the_error_for_a_gap_names_the_missing_version(present, missing):
     log = listed(table_with(*(name(version) for version in present)))
     with pytest.raises(MalformedRequestError, match=f"the commit of version {missing} is missing"):
         log.segment(log.version)
@@ -191,19 +191,19 @@ def test_a_gap_is_named_by_its_version(present, missing):
         log.check_complete()
 
 
-def test_a_gap_before_the_last_checkpoint_does_no_harm():
+def test_a_gap_before_the_last_checkpoint_is_harmless():
     log = listed(table_with(name(3), name(5, "checkpoint.parquet"), name(6)))
     log.check_complete()
     assert (log.earliest_version, log.version) == (5, 6)
 
 
-def test_a_version_whose_commit_is_gone_is_its_checkpoint():
+def test_the_tip_is_the_checkpoint_if_the_commit_was_cleaned_up():
     log = listed(table_with(name(5, "checkpoint.parquet")))
     segment = log.segment(5)
     assert (names([segment.tip]), segment.commits) == ([name(5, "checkpoint.parquet")], ())
 
 
-def test_a_segment_is_found_again_by_its_origin_whatever_checkpoints_were_made_since():
+def test_a_segment_is_found_again_by_its_checkpoint_id_after_newer_checkpoints():
     table = table_with(*commits(6))
     from_first_commit = listed(table).segment(5)
     table.put(name(2, "checkpoint.parquet"), b"{}")
@@ -216,19 +216,19 @@ def test_a_segment_is_found_again_by_its_origin_whatever_checkpoints_were_made_s
         assert log.segment_from_checkpoint(known.checkpoint_id, 5) == known
 
 
-def test_each_checkpoint_of_a_version_is_an_origin_of_its_own():
+def test_each_checkpoint_of_a_version_has_its_own_id():
     table = table_with(*commits(2), v2_name(1, "json"))
     known = listed(table).segment(2)
     table.put(name(1, "checkpoint.parquet"), b"{}")
     log = listed(table)
     table.put(name(3))
-    for looked_at in (log, later_log(log, table.objects(), table.location)):
-        assert looked_at is not None
-        assert looked_at.segment(2).checkpoint_id != known.checkpoint_id
-        assert looked_at.segment_from_checkpoint(known.checkpoint_id, 2) == known
+    for listing in (log, later_log(log, table.objects(), table.location)):
+        assert listing is not None
+        assert listing.segment(2).checkpoint_id != known.checkpoint_id
+        assert listing.segment_from_checkpoint(known.checkpoint_id, 2) == known
 
 
-def test_a_segment_after_a_base_has_its_origin():
+def test_a_segment_after_a_base_has_the_checkpoint_id_of_the_base():
     table = table_with(*commits(2), name(1, "checkpoint.parquet"))
     base = listed(table).segment(2)
     table.put(name(3))
@@ -238,16 +238,16 @@ def test_a_segment_after_a_base_has_its_origin():
 
 
 @pytest.mark.parametrize("changed", ["deleted", "overwritten"])
-@pytest.mark.parametrize("checkpoint_id", [name(2, "checkpoint.parquet"), name(0)])
-def test_from_an_origin_that_is_gone_or_another_one_nothing_is_read(changed, checkpoint_id):
-    table = table_with(*commits(3), *([] if checkpoint_id == name(0) else [checkpoint_id]))
+@pytest.mark.parametrize("start", [name(2, "checkpoint.parquet"), name(0)])
+def test_a_checkpoint_or_first_commit_that_was_deleted_or_overwritten_is_refused(changed, start):
+    table = table_with(*commits(3), *([] if start == name(0) else [start]))
     known = listed(table).segment(3)
-    table.delete(checkpoint_id) if changed == "deleted" else table.put(checkpoint_id, b"another")
+    table.delete(start) if changed == "deleted" else table.put(start, b"another")
     with pytest.raises(ChangedLogError, match="^Table version 3 cannot .* Please restart the query.$"):
         listed(table).segment_from_checkpoint(known.checkpoint_id, 3)
 
 
-def test_a_log_is_recognised_by_the_commit_of_a_version_as_long_as_that_is_there():
+def test_a_replaced_log_is_detected_while_the_commit_exists():
     table = table_with(*commits(3), name(3, "checkpoint.parquet"))
     tip = listed(table).tip(3)
     table.put(name(4))
@@ -259,7 +259,7 @@ def test_a_log_is_recognised_by_the_commit_of_a_version_as_long_as_that_is_there
     listed(table).check_tip(3, tip)
 
 
-def test_the_log_of_a_table_elsewhere_is_another_one():
+def test_the_same_log_at_another_location_is_a_different_log():
     tip = listed(table_with(*commits(3))).tip(3)
     with pytest.raises(ChangedLogError):
         listed(table_with(*commits(3), prefix="elsewhere")).check_tip(3, tip)
@@ -274,7 +274,7 @@ def test_a_table_at_the_root_of_a_bucket_has_a_log():
     assert latest(table_with(name(0), prefix="")).version == 0
 
 
-def test_a_later_look_lists_from_the_last_known_commit_on():
+def test_a_later_listing_starts_at_the_last_known_commit():
     table = table_with(*commits(2500))
     known = latest(table)
     table.put(name(2501))
@@ -287,7 +287,7 @@ def test_a_later_look_lists_from_the_last_known_commit_on():
     assert table.requests == ["ListObjectsV2"]
 
 
-def test_a_later_look_sees_checkpoints_and_compactions_that_were_made_since():
+def test_a_later_listing_includes_new_checkpoints_and_compactions():
     table = table_with(*commits(3))
     known = latest(table)
     for later in (name(3, "checkpoint.parquet"), *commits(8)[4:], compaction(4, 6)):
@@ -298,18 +298,18 @@ def test_a_later_look_sees_checkpoints_and_compactions_that_were_made_since():
     assert names(log.segment(8).commits) == [compaction(4, 6), name(7), name(8)]
 
 
-@pytest.mark.parametrize("remade", [{"at_ms": 1}, {"body": b"another"}, None])
-def test_a_log_that_took_the_place_of_the_known_one_is_recognised(remade):
+@pytest.mark.parametrize("replacement", [{"at_ms": 1}, {"body": b"another"}, None])
+def test_a_log_that_replaced_the_known_one_is_detected(replacement):
     table = table_with(*commits(1))
     known = latest(table)
-    if remade is None:
+    if replacement is None:
         table.delete(name(1))
     else:
-        table.put(name(1), **{"body": b"{}"} | remade)
+        table.put(name(1), **{"body": b"{}"} | replacement)
     assert later_log(known, table.objects(), table.location) is None
 
 
-def test_commit_times_are_made_to_rise():
+def test_commit_times_are_adjusted_to_increase():
     table = TableInMemory()
     for version, at_ms in enumerate([100, 50, 100, 101, 500, 500]):
         table.put(name(version), at_ms=at_ms)

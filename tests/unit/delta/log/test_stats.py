@@ -1,4 +1,4 @@
-"""Statistics in columns, as a checkpoint may hold them, against the text that Spark writes for the same values."""
+"""Parsed statistics of checkpoints, compared with the JSON that Spark writes for the same values."""
 
 import datetime as dt
 import json
@@ -18,13 +18,13 @@ UTC = pa.timestamp("us", tz="UTC")
 NTZ = pa.timestamp("us")
 
 
-def read(kind: pa.DataType, value: object, **options: Any) -> str:
-    """The text for a file whose column `c` has one value, from a checkpoint that has it in columns alone."""
+def read(data_type: pa.DataType, value: object, **options: Any) -> str:
+    """The JSON statistics of a file whose column `c` has one value, from a checkpoint with parsed statistics only."""
     parsed = {"numRecords": 1, "minValues": {"c": value}, "maxValues": {"c": value}, "nullCount": {"c": 0}}
-    kinds = {
+    types = {
         "numRecords": pa.int64(),
-        "minValues": pa.struct({"c": kind}),
-        "maxValues": pa.struct({"c": kind}),
+        "minValues": pa.struct({"c": data_type}),
+        "maxValues": pa.struct({"c": data_type}),
         "nullCount": pa.struct({"c": pa.int64()}),
     }
     add = {"path": "a", "partitionValues": [], "size": 1, "modificationTime": 1, "dataChange": True}
@@ -34,7 +34,7 @@ def read(kind: pa.DataType, value: object, **options: Any) -> str:
         "size": pa.int64(),
         "modificationTime": pa.int64(),
         "dataChange": pa.bool_(),
-        "stats_parsed": pa.struct(kinds),
+        "stats_parsed": pa.struct(types),
     }
     table = pa.Table.from_pylist([{"add": add | {"stats_parsed": parsed}}], pa.schema({"add": pa.struct(fields)}))
     (batch,) = Checkpoint([parquet(table, store_schema=False, **options)]).batches()
@@ -43,7 +43,7 @@ def read(kind: pa.DataType, value: object, **options: Any) -> str:
 
 
 def bound(text: str) -> object:
-    """The bound as it is written, None for none; nothing else may be different."""
+    """The bound of column `c`, or None. Checks that the other statistics are unchanged."""
     stats = json.loads(text, parse_float=Decimal)
     assert (stats["numRecords"], stats["nullCount"]) == (1, {"c": 0})
     assert stats.get("minValues") == stats.get("maxValues")
@@ -51,13 +51,13 @@ def bound(text: str) -> object:
 
 
 def comparable(bound: object) -> object:
-    """A time may be written with more or fewer zeros behind the dot."""
+    """Parses timestamps, which may be written with more or fewer zeros after the decimal point."""
     return dt.datetime.fromisoformat(bound) if isinstance(bound, str) and "T" in bound else bound
 
 
 LONG = "12345678901234567890.123456789012345678"
 
-# What Spark 4.0 with Delta 4.4 wrote as JSON into the commits, and by columns into the checkpoint, of one table.
+# Spark 4.0 with Delta 4.4 wrote these values as JSON to the commits, and as columns to the checkpoint, of one table.
 SPARK = [
     (pa.int8(), -5, "-5"),
     (pa.int16(), 300, "300"),
@@ -80,24 +80,24 @@ SPARK = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "value", "spark"), SPARK, ids=lambda value: str(value)[:30])
-def test_the_text_says_what_spark_would(kind, value, spark):
-    assert comparable(bound(read(kind, value))) == comparable(json.loads(spark, parse_float=Decimal))
+@pytest.mark.parametrize(("data_type", "value", "spark"), SPARK, ids=lambda value: str(value)[:30])
+def test_the_json_equals_that_of_spark(data_type, value, spark):
+    assert comparable(bound(read(data_type, value))) == comparable(json.loads(spark, parse_float=Decimal))
 
 
-def test_a_number_of_single_precision_is_the_same_number():
-    """Spark has 0.1 for it, which is no number of single precision; read as one, both are the same."""
+def test_a_single_precision_number_keeps_its_value():
+    """Spark writes 0.1, which single precision cannot represent exactly. Both texts parse to the same number."""
     assert pa.scalar(float(str(bound(read(pa.float32(), 0.1)))), pa.float32()) == pa.scalar(0.1, pa.float32())
 
 
-@pytest.mark.parametrize("kind", [UTC, NTZ])
-def test_a_time_keeps_the_digits_that_spark_cuts(kind):
+@pytest.mark.parametrize("data_type", [UTC, NTZ])
+def test_a_timestamp_keeps_the_microseconds_that_spark_truncates(data_type):
     moment = dt.datetime(2024, 1, 1, 2, 3, 4, 567891)  # noqa: DTZ001
-    zone = "Z" if kind is UTC else ""
-    assert bound(read(kind, moment)) == f"2024-01-01T02:03:04.567891{zone}"
+    zone = "Z" if data_type is UTC else ""
+    assert bound(read(data_type, moment)) == f"2024-01-01T02:03:04.567891{zone}"
 
 
-def test_a_time_of_another_zone_is_the_same_time():
+def test_a_timestamp_in_another_time_zone_is_the_same_instant():
     berlin = dt.timezone(dt.timedelta(hours=1))
     moment = dt.datetime(2024, 1, 1, 1, tzinfo=berlin)
     assert comparable(bound(read(pa.timestamp("us", tz="Europe/Berlin"), moment))) == moment
@@ -107,20 +107,20 @@ def test_a_time_of_another_zone_is_the_same_time():
     "moment",
     [dt.datetime(2024, 1, 1), dt.datetime(9999, 12, 31), dt.datetime(1582, 1, 1)],  # noqa: DTZ001
 )
-def test_a_bound_in_sparks_old_form_of_times_is_no_bound(moment):
-    """INT96 comes as nanoseconds, which wrap around outside of the years 1677 to 2262: it could be any moment."""
+def test_an_int96_timestamp_is_not_a_bound(moment):
+    """INT96 is read as nanoseconds, which overflow outside the years 1677 to 2262, so the value may be wrong."""
     assert bound(read(NTZ, moment, use_deprecated_int96_timestamps=True)) is None
 
 
-def test_bounds_beside_those_that_are_left_out_stay_where_they_are():
-    kind = pa.struct({"a": pa.int64(), "t": NTZ, "b": pa.int64(), "bytes": pa.binary(), "c": pa.string()})
+def test_the_other_bounds_of_a_struct_are_kept():
+    data_type = pa.struct({"a": pa.int64(), "t": NTZ, "b": pa.int64(), "bytes": pa.binary(), "c": pa.string()})
     values = {"a": 1, "t": dt.datetime(9999, 12, 31), "b": 2, "bytes": b"\xff", "c": "3"}  # noqa: DTZ001
-    left = bound(read(kind, values, use_deprecated_int96_timestamps=True))
-    assert left == {"a": 1, "b": 2, "c": "3"}
+    kept = bound(read(data_type, values, use_deprecated_int96_timestamps=True))
+    assert kept == {"a": 1, "b": 2, "c": "3"}
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "spark"),
+    ("data_type", "value", "spark"),
     [
         (pa.date32(), 10_237_747, "+30000-01-01"),
         (pa.date32(), -800_000, "-0221-09-04"),
@@ -128,28 +128,28 @@ def test_bounds_beside_those_that_are_left_out_stay_where_they_are():
         (NTZ, 884_541_340_800_000_000, "+30000-01-01T00:00:00"),
     ],
 )
-def test_a_moment_outside_of_pythons_calendar_is_told_as_spark_does(kind, value, spark):
-    assert bound(read(kind, value)) == spark
+def test_a_timestamp_outside_pythons_calendar_is_written_as_spark_does(data_type, value, spark):
+    assert bound(read(data_type, value)) == spark
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
-@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
-def test_what_is_no_number_in_json_is_no_bound(kind, value):
-    """Spark writes it as a text, which not every reader takes for a number."""
-    assert bound(read(kind, value)) is None
+@pytest.mark.parametrize("data_type", [pa.float32(), pa.float64()])
+def test_a_number_that_json_cannot_represent_is_not_a_bound(data_type, value):
+    """Spark writes it as a string, which not every reader parses as a number."""
+    assert bound(read(data_type, value)) is None
 
 
-@pytest.mark.parametrize("kind", [pa.int64(), pa.string(), pa.float64(), pa.date32(), UTC, pa.decimal128(9, 2)])
-def test_a_null_is_left_out(kind):
-    assert read(kind, None) == '{"numRecords":1,"minValues":{},"maxValues":{},"nullCount":{"c":0}}'
+@pytest.mark.parametrize("data_type", [pa.int64(), pa.string(), pa.float64(), pa.date32(), UTC, pa.decimal128(9, 2)])
+def test_a_null_is_left_out(data_type):
+    assert read(data_type, None) == '{"numRecords":1,"minValues":{},"maxValues":{},"nullCount":{"c":0}}'
 
 
-def test_a_bound_of_bytes_is_no_bound():
+def test_a_binary_value_is_not_a_bound():
     assert bound(read(pa.binary(), b"\xff")) is None
 
 
 @pytest.mark.parametrize("value", [True, False])
-def test_a_truth_value_is_one(value):
+def test_a_boolean_is_a_bound(value):
     assert bound(read(pa.bool_(), value)) is value
 
 
@@ -165,15 +165,15 @@ VALUES = {
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(st.sampled_from(list(VALUES)).flatmap(lambda kind: st.tuples(st.just(kind), VALUES[kind])))
-def test_the_text_says_exactly_what_the_columns_do(kind_and_value):
-    kind, value = kind_and_value
-    said = bound(read(kind, value))
+@given(st.sampled_from(list(VALUES)).flatmap(lambda data_type: st.tuples(st.just(data_type), VALUES[data_type])))
+def test_the_json_has_exactly_the_values_of_the_columns(type_and_value):
+    data_type, value = type_and_value
+    found = bound(read(data_type, value))
     if isinstance(value, float):
-        assert float(str(said)) == value
+        assert float(str(found)) == value
     elif isinstance(value, dt.datetime):
-        assert dt.datetime.fromisoformat(str(said)) == value
+        assert dt.datetime.fromisoformat(str(found)) == value
     elif isinstance(value, dt.date):
-        assert said == value.isoformat()
+        assert found == value.isoformat()
     else:
-        assert said == value
+        assert found == value

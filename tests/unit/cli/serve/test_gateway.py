@@ -1,4 +1,4 @@
-"""The events that the functions get, and what becomes of their answers."""
+"""HTTP requests as events of API Gateway, and results of functions as HTTP responses."""
 
 import base64
 import json
@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cli.serve.gateway import HttpRequest, LambdaContext, http_answer, proxy_event
+from cli.serve.gateway import HttpRequest, LambdaContext, http_response, proxy_event
 from cli.serve.routes import Function, read_routes
 from core.runtime.events import request_from_event
 from tests.examples import examples
 
-EVENTS = sorted((Path(__file__).parents[3] / "events").glob("*.json"))
+EVENTS = sorted((Path(__file__).parents[4] / "events").glob("*.json"))
 NOW = 1_763_251_200.5
 ROUTES = read_routes()
 
@@ -23,7 +23,7 @@ def event_of(request: HttpRequest):
     return proxy_event(request, ROUTES.match(request.method, request.path), now=NOW)
 
 
-def test_an_event_carries_the_request_as_a_rest_api_sends_it():
+def test_an_event_has_the_request_in_the_form_of_a_rest_api():
     event = event_of(
         HttpRequest(
             "POST",
@@ -56,7 +56,7 @@ def test_an_event_carries_the_request_as_a_rest_api_sends_it():
     assert context["requestTimeEpoch"] == 1_763_251_200_500
 
 
-def test_what_a_request_lacks_is_null():
+def test_missing_parts_of_a_request_are_null():
     event = event_of(HttpRequest("GET", "/delta-sharing/shares"))
     assert event["body"] is None
     assert event["isBase64Encoded"] is False
@@ -84,8 +84,8 @@ def test_an_event_is_json():
     assert json.loads(json.dumps(event)) == event
 
 
-def test_headers_with_several_values_win_over_single_ones():
-    answer = http_answer(
+def test_multi_value_headers_override_single_ones():
+    answer = http_response(
         {
             "statusCode": 200,
             "headers": {"A": "1", "B": "2", "Content-Type": "text/plain"},
@@ -99,8 +99,8 @@ def test_headers_with_several_values_win_over_single_ones():
     assert answer.body == "é".encode()
 
 
-def test_an_answer_in_base64_is_decoded_and_has_the_length_of_its_bytes():
-    answer = http_answer(
+def test_a_base64_body_is_decoded_and_content_length_counts_its_bytes():
+    answer = http_response(
         {
             "statusCode": 200,
             "headers": {"content-length": "999"},
@@ -112,11 +112,11 @@ def test_an_answer_in_base64_is_decoded_and_has_the_length_of_its_bytes():
     assert [value for name, value in answer.headers if name.lower() == "content-length"] == ["3"]
 
 
-def test_an_answer_without_a_media_type_is_json_as_on_api_gateway():
-    assert ("Content-Type", "application/json") in http_answer({"statusCode": 204}).headers
+def test_a_response_without_a_media_type_is_json_as_on_api_gateway():
+    assert ("Content-Type", "application/json") in http_response({"statusCode": 204}).headers
 
 
-def test_the_context_names_the_function_and_counts_its_time_down():
+def test_the_context_names_the_function_and_its_remaining_time():
     context = LambdaContext.of(Function("ListShares", "handlers.list_shares.lambda_handler", 512, 28), "id-1")
     assert context.aws_request_id == "id-1"
     assert context.memory_limit_in_mb == "512"
@@ -126,7 +126,7 @@ def test_the_context_names_the_function_and_counts_its_time_down():
 
 
 @pytest.mark.parametrize("file", EVENTS, ids=lambda file: file.stem)
-def test_a_sample_event_is_what_the_gateway_would_send(file):
+def test_a_sample_event_equals_the_event_of_its_request(file):
     sample = json.loads(file.read_text())
     context = sample["requestContext"]
     request = HttpRequest(

@@ -1,4 +1,4 @@
-"""How a command is stopped."""
+"""How signals stop a command."""
 
 import contextlib
 import signal
@@ -10,17 +10,17 @@ from cli.common.signals import SIGNALS, StoppedError, uninterrupted, until_stopp
 
 
 @pytest.mark.parametrize("number", SIGNALS)
-def test_a_signal_leaves_the_block_and_the_old_handlers_come_back(number):
-    before = [signal.getsignal(each) for each in SIGNALS]
+def test_a_signal_leaves_the_block_and_the_old_handlers_are_restored(number):
+    before = [signal.getsignal(handled) for handled in SIGNALS]
     reached = False
     with until_stopped():
         signal.raise_signal(number)
         reached = True
     assert not reached
-    assert [signal.getsignal(each) for each in SIGNALS] == before
+    assert [signal.getsignal(handled) for handled in SIGNALS] == before
 
 
-def test_more_signals_do_not_cut_the_end_short():
+def test_more_signals_do_not_interrupt_the_cleanup():
     ended = []
     with until_stopped(), contextlib.ExitStack() as stack:
         stack.callback(ended.append, "first")
@@ -29,7 +29,7 @@ def test_more_signals_do_not_cut_the_end_short():
     assert ended == ["first"]
 
 
-def test_a_signal_that_was_swallowed_still_ends_the_waiting():
+def test_a_suppressed_signal_still_ends_the_wait():
     with until_stopped() as stop:
         with contextlib.suppress(StoppedError):
             signal.raise_signal(signal.SIGTERM)
@@ -41,7 +41,7 @@ def test_an_error_passes_through():
         raise ValueError("its own")
 
 
-def test_a_decisive_moment_is_over_before_the_signal_is_heard():
+def test_an_uninterrupted_block_finishes_before_the_signal_is_handled():
     steps = []
     with until_stopped():
         with uninterrupted():
@@ -51,7 +51,7 @@ def test_a_decisive_moment_is_over_before_the_signal_is_heard():
     assert steps == ["done"]
 
 
-def test_a_thread_has_nothing_to_protect_from_signals():
+def test_an_uninterrupted_block_in_a_thread_keeps_the_handlers():
     before = signal.getsignal(signal.SIGTERM)
     seen = []
 

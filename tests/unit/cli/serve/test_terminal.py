@@ -1,10 +1,10 @@
-"""What `sluice serve` takes from the reference server's settings, and what it says of a request."""
+"""The endpoint prefix and the access lines of `sluice serve`."""
 
 import pytest
 
 from cli.apply.shares_file import SharesFile
 from cli.common.errors import CommandError
-from cli.serve.gateway import HttpAnswer, HttpRequest
+from cli.serve.gateway import HttpRequest, HttpResponse
 from cli.serve.terminal import prefix_of, print_access
 
 
@@ -12,16 +12,16 @@ from cli.serve.terminal import prefix_of, print_access
     ("endpoint", "prefix"),
     [(None, "/delta-sharing"), ("/delta-sharing", "/delta-sharing"), ("/a/b-c/", "/a/b-c"), ("/", "")],
 )
-def test_the_files_endpoint_is_the_prefix_of_all_routes(endpoint, prefix):
+def test_the_endpoint_of_the_file_is_the_prefix_of_all_routes(endpoint, prefix):
     assert prefix_of(SharesFile(version=1, endpoint=endpoint)) == prefix
 
 
-def test_without_a_file_the_prefix_is_the_templates():
+def test_without_a_file_the_prefix_is_the_default():
     assert prefix_of(None) == "/delta-sharing"
 
 
 @pytest.mark.parametrize("endpoint", ["delta-sharing", "/a b", "/a?b", "/a//b", "/{share}", "/é", "/a%20b"])
-def test_an_endpoint_that_is_no_path_is_refused(endpoint):
+def test_an_endpoint_that_is_not_a_path_is_rejected(endpoint):
     with pytest.raises(CommandError, match="Expected a path such as /delta-sharing"):
         prefix_of(SharesFile(version=1, endpoint=endpoint))
 
@@ -29,5 +29,5 @@ def test_an_endpoint_that_is_no_path_is_refused(endpoint):
 def test_an_access_line_shows_neither_token_nor_query(capsys):
     headers = (("authorization", "Bearer slc_secret"),)
     request = HttpRequest("GET", "/delta-sharing/shares", "pageToken=secret", headers)
-    print_access(request, HttpAnswer.of(200, (), b"12345"), 0.0124)
+    print_access(request, HttpResponse.of(200, (), b"12345"), 0.0124)
     assert capsys.readouterr().err == "GET /delta-sharing/shares 200 5 B 12 ms\n"

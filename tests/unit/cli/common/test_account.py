@@ -1,4 +1,4 @@
-"""The account in the environment, and its failures in one sentence."""
+"""The AWS account of a command, and the messages for its failures."""
 
 import os
 
@@ -21,7 +21,7 @@ def answer(code: str, message: str = "a message") -> exceptions.ClientError:
             exceptions.PartialCredentialsError(provider="env", cred_var="secret"),
             "The AWS credentials are incomplete or cannot be read",
         ),
-        (exceptions.ProfileNotFound(profile="prod"), "Choose a profile of your AWS configuration with --aws-profile"),
+        (exceptions.ProfileNotFound(profile="prod"), "Choose an existing profile with --aws-profile or AWS_PROFILE."),
         (exceptions.NoRegionError(), "No AWS region is set. Set AWS_REGION or use --region."),
         (exceptions.EndpointConnectionError(endpoint_url="http://x"), "AWS cannot be reached"),
         (exceptions.ConnectTimeoutError(endpoint_url="http://x"), "AWS cannot be reached"),
@@ -31,19 +31,22 @@ def answer(code: str, message: str = "a message") -> exceptions.ClientError:
             answer("AccessDeniedException", "no Query"),
             "AWS denied Query for these credentials: no",
         ),
-        (answer("ExpiredTokenException"), "The AWS credentials have expired. Sign in again."),
+        (
+            answer("ExpiredTokenException"),
+            "The AWS credentials have expired. Sign in again, for example with `aws sso login`.",
+        ),
         (answer("UnrecognizedClientException"), "AWS rejected the credentials"),
-        (answer("ThrottlingException"), "AWS answered ThrottlingException to Query: a message"),
+        (answer("ThrottlingException"), "AWS returned ThrottlingException for Query: a message"),
     ],
 )
-def test_every_failure_of_aws_is_one_sentence(error, sentence):
+def test_every_failure_of_aws_is_explained_in_one_line(error, sentence):
     assert sentence in explain(error)
     assert "\n" not in explain(error)
 
 
 @pytest.fixture
 def bare_environment(monkeypatch, tmp_path):
-    """Neither credentials nor a region, wherever botocore looks for them."""
+    """No credentials and no region in any place that botocore searches."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -52,7 +55,7 @@ def bare_environment(monkeypatch, tmp_path):
     return monkeypatch
 
 
-def test_without_region_or_credentials_a_command_says_so(bare_environment, capsys):
+def test_a_missing_region_profile_or_credentials_are_reported(bare_environment, capsys):
     assert run(["share", "list"]) == 1
     assert capsys.readouterr().err == "Error: No AWS region is set. Set AWS_REGION or use --region.\n"
     assert run(["--region", "eu-west-1", "share", "list"]) == 1
@@ -61,7 +64,7 @@ def test_without_region_or_credentials_a_command_says_so(bare_environment, capsy
     assert "nowhere" in capsys.readouterr().out
 
 
-def test_an_endpoint_that_nobody_listens_on_is_one_sentence(sluice, monkeypatch):
+def test_an_unreachable_endpoint_is_reported(sluice, monkeypatch):
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
 
     result = sluice("--endpoint-url", "http://127.0.0.1:9", "share", "list")
@@ -70,13 +73,13 @@ def test_an_endpoint_that_nobody_listens_on_is_one_sentence(sluice, monkeypatch)
     assert result.err.startswith("Error: AWS cannot be reached: ")
 
 
-def test_without_a_catalog_it_says_how_to_make_one(sluice):
+def test_without_a_catalog_the_message_says_how_to_create_one(sluice):
     assert "Run `sluice init` to create it" in sluice("share", "list").err
     assert sluice("--catalog", "mine", "init").code == 0
     assert sluice("--catalog", "mine", "share", "list").code == 0
 
 
-def test_options_win_over_the_environment(bare_environment):
+def test_options_override_the_environment(bare_environment):
     bare_environment.setenv("AWS_REGION", "eu-west-1")
     bare_environment.setenv("AWS_ENDPOINT_URL_S3", "http://s3.example")
     bare_environment.setenv("SLUICE_CATALOG_TABLE", "theirs")
@@ -92,8 +95,8 @@ def test_options_win_over_the_environment(bare_environment):
     assert (given.index_table, found.index_table) == ("my-index", "their-index")
 
 
-def test_what_is_chosen_can_be_made_that_of_the_process(bare_environment):
-    bare_environment.setenv("AWS_ACCESS_KEY_ID", "of another account")
+def test_export_sets_the_environment_and_it_can_be_restored(bare_environment):
+    bare_environment.setenv("AWS_ACCESS_KEY_ID", "from-another-account")
     bare_environment.setenv("SLUICE_INDEX_TABLE", "their-index")
     before = dict(os.environ)
 

@@ -1,7 +1,7 @@
-"""Delta types for the property tests: their values, and their spellings in the log and in hints.
+"""Delta types for the property tests: their values, and how the values are written in the log and in hints.
 
 Deliberately independent of the code under test: values are days, microseconds, `Decimal`s and `Fraction`s, and each
-literal defines how Spark compares it with a column. `utc_offset` is that of the client's time zone, in microseconds.
+literal defines how Spark compares it with a column. `utc_offset` is the client's UTC offset in microseconds.
 """
 
 import math
@@ -24,7 +24,7 @@ def single(number: float) -> float:
 
 
 def order(value: Any) -> Any:
-    """A sort key in Spark's order: NaN is the greatest number and equals itself."""
+    """Returns a sort key in Spark's order: NaN is the greatest number and equals itself."""
     if isinstance(value, float) and math.isnan(value):
         return (1, 0)
     return (0, value)
@@ -32,7 +32,7 @@ def order(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Operand:
-    """A literal compared with a column, as `of_column` with `key`. Both may depend on the client's time zone."""
+    """A literal. Spark compares it as `of_column(value) <operator> key`; both may depend on the client's time zone."""
 
     text: str
     key: Callable[[int], Any]
@@ -42,19 +42,19 @@ class Operand:
     cast: str | None = None
     """The type that a SQL hint casts the column to."""
     exact: bool = True
-    """Whether the literal has exactly one meaning, so that it decides a file with a single value."""
+    """Whether the literal has exactly one meaning, so that the result for a file with a single value is certain."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Kind:
+class ColumnType:
     name: str
     delta_type: str
     values: st.SearchStrategy[Any]
     operands: Callable[[Any], list[Operand]]
-    """The literals that a value can be written as."""
+    """Returns the literals that a value can be written as."""
     partition_texts: Callable[[Any, int], list[str]]
     near: Callable[[Any], list[Any]]
-    """Other values that a writer or reader might confuse with this one."""
+    """Returns other values that a writer or reader might confuse with this one."""
     json_type: str | None = None
 
     def __repr__(self) -> str:
@@ -73,8 +73,8 @@ def pool(*values: Any) -> st.SearchStrategy[Any]:
     return st.sampled_from(values)
 
 
-def integers(name: str, bits: int) -> Kind:
-    least, most = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
+def integers(name: str, bits: int) -> ColumnType:
+    least, greatest = -(2 ** (bits - 1)), 2 ** (bits - 1) - 1
 
     def operands(value: int) -> list[Operand]:
         json_type = "int" if -(2**31) <= value < 2**31 else "long"
@@ -89,12 +89,12 @@ def integers(name: str, bits: int) -> Kind:
             forms.append(fixed(f"{value}.5", Fraction(Decimal(f"{value}.5"))))
         return forms
 
-    values = pool(least, -10, -1, 0, 1, 2, 9, 10, most) | st.integers(least, most)
+    values = pool(least, -10, -1, 0, 1, 2, 9, 10, greatest) | st.integers(least, greatest)
 
     def near(value: int) -> list[int]:
-        return [max(value - 1, least), min(value + 1, most)]
+        return [max(value - 1, least), min(value + 1, greatest)]
 
-    return Kind(name, name, values, operands, lambda value, _: [str(value)], near, "long")
+    return ColumnType(name, name, values, operands, lambda value, _: [str(value)], near, "long")
 
 
 def floating_text(value: float) -> str:
@@ -103,7 +103,7 @@ def floating_text(value: float) -> str:
     return ("Infinity" if value > 0 else "-Infinity") if math.isinf(value) else repr(value)
 
 
-def doubles() -> Kind:
+def doubles() -> ColumnType:
     def operands(value: float) -> list[Operand]:
         text = floating_text(value)
         forms = [
@@ -121,17 +121,17 @@ def doubles() -> Kind:
         return [math.nextafter(value, math.inf), math.nextafter(value, -math.inf), math.nan]
 
     values = pool(math.nan, math.inf, -math.inf, -0.0, 0.0, 0.1, 0.3, 1e300, -1e300, 5e-324, 2.0**53) | st.floats()
-    return Kind("double", "double", values, operands, lambda value, _: [floating_text(value)], near, "double")
+    return ColumnType("double", "double", values, operands, lambda value, _: [floating_text(value)], near, "double")
 
 
 def float_text(value: float) -> str:
-    """The shortest text that parses to this float, as Spark and deltalake write it."""
+    """Returns the shortest text that parses to this float, as Spark and deltalake write it."""
     if not math.isfinite(value):
         return floating_text(value)
     return next(text for digits in range(1, 18) if single(float(text := f"{value:.{digits}g}")) == value)
 
 
-def floats() -> Kind:
+def floats() -> ColumnType:
     def operands(value: float) -> list[Operand]:
         text = float_text(value)
         written = float(text)
@@ -146,10 +146,10 @@ def floats() -> Kind:
 
     numbers = st.floats(width=32)
     values = pool(math.nan, math.inf, -math.inf, -0.0, 0.0, single(0.1), -1.5, 16777216.0, single(1e-45)) | numbers
-    return Kind("float", "float", values, operands, lambda value, _: [float_text(value)], near, "float")
+    return ColumnType("float", "float", values, operands, lambda value, _: [float_text(value)], near, "float")
 
 
-def decimals(precision: int, scale: int) -> Kind:
+def decimals(precision: int, scale: int) -> ColumnType:
     def operands(value: Decimal) -> list[Operand]:
         number = float(value)
         forms = [
@@ -162,25 +162,25 @@ def decimals(precision: int, scale: int) -> Kind:
             forms.append(fixed(f"{value:f}5", Fraction(Decimal(f"{value:f}5"))))
         return forms
 
-    most = 10**precision - 1
-    unscaled = pool(-most, -125, -1, 0, 1, 110, 125, 126, 225, most) | st.integers(-most, most)
+    greatest = 10**precision - 1
+    unscaled = pool(-greatest, -125, -1, 0, 1, 110, 125, 126, 225, greatest) | st.integers(-greatest, greatest)
     values = unscaled.map(lambda number: Decimal(f"{number}E-{scale}"))
 
     def near(value: Decimal) -> list[Decimal]:
         number = int(f"{value:f}".replace(".", ""))
-        return [Decimal(f"{max(-most, min(number + step, most))}E-{scale}") for step in (-1, 1, 1000)]
+        return [Decimal(f"{max(-greatest, min(number + step, greatest))}E-{scale}") for step in (-1, 1, 1000)]
 
-    return Kind(
+    return ColumnType(
         f"decimal{precision}", f"decimal({precision},{scale})", values, operands, lambda value, _: [f"{value:f}"], near
     )
 
 
-def strings(*, long: bool = True) -> Kind:
+def strings(*, long: bool = True) -> ColumnType:
     def operands(value: str) -> list[Operand]:
         return [fixed(quoted(value), value, json=("string", value))]
 
     characters = st.characters(exclude_categories=["Cs"])
-    cut = st.builds(
+    truncated = st.builds(
         lambda head, repeated, count, tail: head + repeated * count + tail,
         st.text(characters, max_size=2),
         st.sampled_from(["a", "b", "é", "\U0010ffff", "\U0001f600"]),
@@ -188,20 +188,20 @@ def strings(*, long: bool = True) -> Kind:
         st.text(characters, max_size=2),
     )
     short = pool("", "a", "B", "b", "ba", "é", "\uffff", "\U00010000", " a", "10", "9", "null", "b" * 31, "b" * 32)
-    values = short | st.text(characters, max_size=5) | cut if long else pool("a", "B", "b", "ba", "é")
+    values = short | st.text(characters, max_size=5) | truncated if long else pool("a", "B", "b", "ba", "é")
 
     def near(value: str) -> list[str]:
         return [value + "a", value + "\U0010ffff", value[:-1] + "\ufffd", value.ljust(40, "b")] if long else ["b"]
 
-    return Kind("string", "string", values, operands, lambda value, _: [value], near, "string")
+    return ColumnType("string", "string", values, operands, lambda value, _: [value], near, "string")
 
 
-def booleans() -> Kind:
+def booleans() -> ColumnType:
     def operands(value: bool) -> list[Operand]:
         text = str(value).lower()
         return [fixed(text, value, json=("bool", text)), fixed(quoted(text), value)]
 
-    return Kind(
+    return ColumnType(
         "boolean",
         "boolean",
         st.booleans(),
@@ -238,11 +238,11 @@ TIMES = INSTANTS | st.integers(-(10**16), 10**17) | st.integers(1_600_000_000_00
 
 
 def times_near(value: int) -> list[int]:
-    """Times in the same millisecond or day, and one that is a large UTC offset away."""
+    """Returns times in the same millisecond or day, and one that is a large UTC offset away."""
     return [value - 1, value + 1, value // 1000 * 1000, value + 400, value // DAY * DAY, value + 17 * 3_600_000_000]
 
 
-def dates() -> Kind:
+def dates() -> ColumnType:
     def operands(value: int) -> list[Operand]:
         text = date_text(value)
         noon = value * DAY + DAY // 2
@@ -259,21 +259,21 @@ def dates() -> Kind:
             ),
         ]
 
-    return Kind(
+    return ColumnType(
         "date", "date", DAYS, operands, lambda value, _: [date_text(value)], lambda day: [day - 1, day + 1], "date"
     )
 
 
-def timestamps() -> Kind:
+def timestamps() -> ColumnType:
     def operands(value: int) -> list[Operand]:
-        zoned = f"{time_text(value)}Z"
-        eastern = f"{time_text(value + 19_800_000_000, between=' ')}+05:30"
+        utc = f"{time_text(value)}Z"
+        indian = f"{time_text(value + 19_800_000_000, between=' ')}+05:30"
         day = value // DAY
         naive = time_text(value, between=" ")
         local_day = lambda own, utc_offset: (own + utc_offset) // DAY  # noqa: E731
         return [
-            fixed(quoted(zoned), value, json=("timestamp", zoned)),
-            fixed(f"TIMESTAMP '{eastern}'", value, json=("timestamp", eastern.replace(" ", "T"))),
+            fixed(quoted(utc), value, json=("timestamp", utc)),
+            fixed(f"TIMESTAMP '{indian}'", value, json=("timestamp", indian.replace(" ", "T"))),
             Operand(quoted(naive), lambda utc_offset: value - utc_offset, exact=False),
             Operand(f"TIMESTAMP '{naive}'", lambda utc_offset: value - utc_offset, exact=False),
             Operand(f"DATE '{date_text(day)}'", lambda utc_offset: day * DAY - utc_offset, exact=False),
@@ -283,10 +283,10 @@ def timestamps() -> Kind:
     def partition_texts(value: int, utc_offset: int) -> list[str]:
         return [f"{time_text(value)}Z", time_text(value + utc_offset, between=" ")]
 
-    return Kind("timestamp", "timestamp", TIMES, operands, partition_texts, times_near, "timestamp")
+    return ColumnType("timestamp", "timestamp", TIMES, operands, partition_texts, times_near, "timestamp")
 
 
-def timestamps_ntz() -> Kind:
+def timestamps_ntz() -> ColumnType:
     def operands(value: int) -> list[Operand]:
         day = value // DAY
         return [
@@ -302,17 +302,19 @@ def timestamps_ntz() -> Kind:
             ),
         ]
 
-    return Kind(
+    return ColumnType(
         "timestamp_ntz", "timestamp_ntz", TIMES, operands, lambda value, _: [time_text(value, between=" ")], times_near
     )
 
 
-def binaries() -> Kind:
+def binaries() -> ColumnType:
     """A type without an order and without literals in these tests."""
-    return Kind("binary", "binary", pool(b"a", b"b"), lambda _: [], lambda value, _: [value.decode()], lambda _: [b"c"])
+    return ColumnType(
+        "binary", "binary", pool(b"a", b"b"), lambda _: [], lambda value, _: [value.decode()], lambda _: [b"c"]
+    )
 
 
-KINDS = (
+COLUMN_TYPES = (
     integers("byte", 8),
     integers("short", 16),
     integers("integer", 32),
@@ -329,4 +331,7 @@ KINDS = (
     binaries(),
 )
 # Types whose statistics can be exact.
-EXACT_KINDS = (*[kind for kind in KINDS if kind.name not in ("string", "decimal38")], strings(long=False))
+EXACT_TYPES = (
+    *[column_type for column_type in COLUMN_TYPES if column_type.name not in ("string", "decimal38")],
+    strings(long=False),
+)
