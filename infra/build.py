@@ -1,7 +1,7 @@
 """Builds the packages of the functions without Docker: `make build`.
 
 **thin** holds the routes that do not read tables, **full** those that do. The content depends only on `uv.lock` and the
-checkout, so two builds give the same bytes. Each package is first built for this machine, where all its handlers must
+checkout, so two builds are identical. Each package is first built for this machine, where all its handlers must
 import, and then for Lambda.
 """
 
@@ -39,7 +39,7 @@ PLATFORMS = {
 }
 # 25 of botocore's 29 MB are data of services that no function calls.
 BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sts"})
-# Neither code nor licences, or different on each machine.
+# Files that functions do not read, or that differ between machines. Licences stay.
 DROPPED = ["__pycache__", "tests", "bin", "sboms", "*-stubs", "*.pyi", "*.c", "py.typed", ".lock", "RECORD", "WHEEL"]
 MAX_UNPACKED = 250 * 2**20
 
@@ -122,9 +122,10 @@ def _strip(folder: Path) -> None:
 
 
 def _compile(folder: Path, target: str) -> None:
-    """Adds bytecode, which halves a cold start. Python cannot cache its own because Lambda's folder is read-only.
+    """Adds bytecode, which halves a cold start. Python cannot cache it itself, because Lambda's folder is read-only.
 
-    Needs the target's version of Python. The bytecode is unchecked because deployment changes the files' dates.
+    Requires the target's version of Python. Python does not check the bytecode against file dates, which deployment
+    changes.
     """
     if python := sys.executable if target == "host" else _find_lambda_python():
         compileall = [python, "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"]
@@ -161,23 +162,23 @@ def _run_uv(*arguments: str) -> "subprocess.CompletedProcess[str]":
 
 
 def _build_all(dist: Path) -> Iterator[tuple[str, ...]]:
-    """Builds and imports each package for this machine, then builds it for Lambda. Yields a row of text for each."""
+    """Builds and imports each package for this machine, then builds it for Lambda. Yields a table row per build."""
     for package in PACKAGES:
         host, shipped = dist / "host" / package, dist / "lambda" / package
         shutil.rmtree(host, ignore_errors=True)
         build(package, "host", host)
         import_handlers(host)
-        yield package, f"this machine ({platform.machine()})", *_described(host), "", ""
+        yield package, f"this machine ({platform.machine()})", *_bytecode_and_size(host), "", ""
         shutil.rmtree(shipped, ignore_errors=True)
         build(package, "lambda", shipped)
         archive = shipped.with_suffix(".zip")
         write_zip(shipped, archive)
         digest = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
         size = _megabytes(archive.stat().st_size)
-        yield package, f"Lambda (arm64, Python {LAMBDA_PYTHON})", *_described(shipped), size, digest
+        yield package, f"Lambda (arm64, Python {LAMBDA_PYTHON})", *_bytecode_and_size(shipped), size, digest
 
 
-def _described(folder: Path) -> tuple[str, str]:
+def _bytecode_and_size(folder: Path) -> tuple[str, str]:
     bytecode = "yes" if next(folder.rglob("*.pyc"), None) else f"no (needs `uv python install {LAMBDA_PYTHON}`)"
     return bytecode, _megabytes(unpacked_size(folder))
 
@@ -188,7 +189,7 @@ def _megabytes(size: int) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("dist", type=Path, help="output folder; gets host/ and lambda/ with the two packages each")
+    parser.add_argument("dist", type=Path, help="output folder; the packages are written to host/ and lambda/ in it")
     rows: list[tuple[str, ...]] = [("package", "for", "bytecode", "unpacked", "zipped", "sha256 of the zip")]
     rows += _build_all(parser.parse_args().dist)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

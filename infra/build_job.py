@@ -1,8 +1,8 @@
 """Builds the release that the index stack runs (infra/index.yaml) without Docker: `make build-job`.
 
-**dependencies.zip** is unpacked by Spark for every driver and executor. **sluice.zip** holds our sources, for Spark and
-for the function that starts runs. **job.py** is the entry point of a run. The release's folder is named after its
-content, so runs in progress keep their release, and CloudFormation notices a new one.
+Spark unpacks **dependencies.zip** for every driver and executor. **sluice.zip** holds our sources, for Spark and for
+the function that starts runs. **job.py** is the entry point of a run. The name of the release's folder is a digest of
+its content, so runs in progress keep their release, and CloudFormation notices a new one.
 """
 
 import argparse

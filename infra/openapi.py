@@ -155,7 +155,7 @@ def _operation(route: Route, parts: Document, codes: dict[int, list[str]]) -> Do
 
 
 def _statuses(name: str, codes: dict[int, list[str]]) -> list[int]:
-    """Statuses of errors that a route can return. A listing of shares always finds its parent."""
+    """Returns the statuses of errors that a route can return. A listing of shares is never a 404: it has no parent."""
     excluded = {errors.MethodNotAllowedError.status}
     if name != "QueryStatus":
         excluded.add(errors.NotImplementedYetError.status)
@@ -226,7 +226,7 @@ def _fields(model: type) -> list[_Field]:
 
 def _type_schema(hint: Any) -> Document:
     if isinstance(hint, types.UnionType):
-        (hint,) = (kind for kind in get_args(hint) if kind is not types.NoneType)
+        (hint,) = (member for member in get_args(hint) if member is not types.NoneType)
     if get_origin(hint) is tuple:
         return {"type": "array", "items": _type_schema(get_args(hint)[0])}
     return TYPES[hint]
@@ -257,8 +257,8 @@ def _server(template: Document) -> Document:
     }
 
 
-def _reference(kind: str, name: str) -> Document:
-    return {"$ref": f"#/components/{kind}/{name}"}
+def _reference(section: str, name: str) -> Document:
+    return {"$ref": f"#/components/{section}/{name}"}
 
 
 def _request_name(model: type) -> str:

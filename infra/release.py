@@ -46,7 +46,7 @@ class Project:
 
 
 def problems(project: Project) -> list[str]:
-    """Return what keeps the checkout from being released, each with its fix. Empty if nothing does."""
+    """Returns everything that prevents a release, each with its fix."""
     found = [*_uncommitted(project), *_changelog(project), *_lock(project), *_tags(project)]
     return [f"{cause} {fix}" for cause, fix in found]
 
@@ -76,7 +76,7 @@ def _lock(project: Project) -> list[tuple[str, str]]:
 def _tags(project: Project) -> list[tuple[str, str]]:
     found = []
     if _git(project, "tag", "--list", project.tag) and not _is_head(project, project.tag):
-        fix = "Raise the version in pyproject.toml, or check the tag out."
+        fix = "Raise the version in pyproject.toml, or check out the tag."
         found.append((f"The tag {project.tag} exists and points to another commit.", fix))
     here = _git(project, "tag", "--points-at", "HEAD", "--list", "v[0-9]*").split()
     if here and project.tag not in here:
@@ -95,7 +95,7 @@ def _git(project: Project, *arguments: str) -> str:
 
 
 def build_release(project: Project, folder: Path) -> None:
-    """Fill `folder` with the release, replacing what is there. A failed build leaves it as it was."""
+    """Builds the release into `folder` and replaces its content. A failed build does not change it."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix="building-") as scratch:
         release, built = Path(scratch, "release"), Path(scratch, "built")
@@ -113,7 +113,7 @@ def build_release(project: Project, folder: Path) -> None:
 
 
 def _build_distributions(folder: Path) -> None:
-    # hatchling dates the entries of both archives by this variable.
+    # hatchling uses this time for the entries of both archives.
     environment = os.environ | {"SOURCE_DATE_EPOCH": str(commit_time())}
     _run([find_uv() or "uv", "build", "--quiet", "--out-dir", str(folder)], environment)
     (folder / ".gitignore").unlink(missing_ok=True)
@@ -125,7 +125,7 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> None:
 
 
 def write_checksums(folder: Path) -> None:
-    """Write the SHA-256 of every file, in the form that `sha256sum --check` reads."""
+    """Writes the SHA-256 of every file in the format of `sha256sum --check`."""
     lines = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in sorted(folder.iterdir())]
     (folder / CHECKSUMS).write_text("".join(lines))
 
@@ -143,7 +143,7 @@ def next_steps(project: Project, folder: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("dist", type=Path, help="the folder that gets release/VERSION")
+    parser.add_argument("dist", type=Path, help="output folder; the release is written to release/VERSION in it")
     project = Project.read(ROOT)
     if found := problems(project):
         raise SystemExit("\n".join([f"{project.stem} cannot be released:", *(f"- {problem}" for problem in found)]))

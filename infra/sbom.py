@@ -1,7 +1,7 @@
-"""Writes a software bill of materials (SBOM; CycloneDX 1.5, JSON) of what Sluice ships: `make sbom`.
+"""Writes the software bill of materials (SBOM; CycloneDX 1.5, JSON) of a release: `make sbom`.
 
-uv exports it from `uv.lock`. The random serial number and the current time are replaced by values that depend on the
-commit alone, so two exports of one commit give the same bytes.
+uv exports it from `uv.lock`. Its random serial number and current time are replaced by values that depend only on the
+commit, so that two exports of one commit are identical.
 """
 
 import argparse
@@ -20,14 +20,14 @@ SHIPPED_EXTRAS = ("pipeline",)
 
 
 def write_sbom(path: Path) -> None:
-    """Write the SBOM of the checkout, dated as its last commit."""
+    """Writes the SBOM of the checkout, with the time of its last commit."""
     bom = reproducible(json.loads(_export()), datetime.fromtimestamp(commit_time(), UTC))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(bom, indent=2) + "\n")
 
 
 def reproducible(bom: dict[str, Any], created: datetime) -> dict[str, Any]:
-    """Return `bom` with the given time and a serial number derived from its content."""
+    """Returns `bom` with the given time and a serial number derived from its content."""
     dated = bom | {"metadata": bom["metadata"] | {"timestamp": created.strftime("%Y-%m-%dT%H:%M:%SZ")}}
     del dated["serialNumber"]
     serial = uuid.uuid5(uuid.NAMESPACE_OID, json.dumps(dated, sort_keys=True))
@@ -35,7 +35,7 @@ def reproducible(bom: dict[str, Any], created: datetime) -> dict[str, Any]:
 
 
 def commit_time() -> int:
-    """Return when the checked-out commit was made, in seconds since 1970."""
+    """Returns the time of the checked-out commit, in seconds since 1970."""
     command = ["git", "log", "-1", "--format=%ct"]
     return int(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
 

@@ -1,7 +1,7 @@
-"""Generates the parts of the project that repeat what `infra/template.yaml` says: `make template`.
+"""Generates the code that follows from `infra/template.yaml`: `make template`.
 
 Writes the execution role, log group and alarm of every function (`infra/function.yaml`) into the template, and the
-methods of every route into `handlers/unknown_route.py`, whose package has no YAML reader. A unit test fails if either
+methods of every route into `handlers/unknown_route.py`, whose package has no YAML parser. A unit test fails if either
 file is out of date (docs/decisions/0015).
 """
 
