@@ -160,7 +160,7 @@ def test_a_table_with_a_column_without_order_is_indexed(data_type: str, partitio
 
 
 @pytest.mark.parametrize(
-    "more",
+    "fields",
     [
         {"baseRowId": "5"},
         {"baseRowId": 5.5},
@@ -170,8 +170,8 @@ def test_a_table_with_a_column_without_order_is_indexed(data_type: str, partitio
     ],
     ids=str,
 )
-def test_a_field_of_the_wrong_type_comes_back_unchanged_or_prevents_the_index(more: dict[str, Any]) -> None:
-    add = file(more=more)
+def test_a_field_of_the_wrong_type_comes_back_unchanged_or_prevents_the_index(fields: dict[str, Any]) -> None:
+    add = file(extra_fields=fields)
     try:
         chunk = packed([add])
     except Exception:  # noqa: BLE001 - without an index, the log is read
