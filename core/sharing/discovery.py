@@ -10,6 +10,8 @@ from core.sharing.call import Call
 
 Entry = TypeVar("Entry")
 
+TABLE_FORMAT = "delta"
+
 
 def share_item(share: Share) -> dict[str, Any]:
     item: dict[str, Any] = {"name": share.name, "id": share.id}
@@ -35,6 +37,11 @@ def table_item(table: Table) -> dict[str, Any]:
         "id": table.id,
         **directory_fields(table),
     }
+
+
+def table_document(table: Table) -> dict[str, Any]:
+    """Returns the answer of the route that gets one table. Unlike a listing, it names the format of the table."""
+    return {**table_item(table), "format": TABLE_FORMAT}
 
 
 def directory_fields(table: Table) -> dict[str, Any]:
