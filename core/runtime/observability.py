@@ -1,6 +1,7 @@
 """Logs, metrics and traces: one log line and one set of metrics per request.
 
-A log line contains the recipient, the table and the outcome. It never contains tokens, signed URLs or headers.
+A log line contains the recipient, the table and the outcome. It never contains tokens, signed URLs, headers or
+literals of a predicate.
 """
 
 import os

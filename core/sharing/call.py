@@ -19,7 +19,7 @@ class Observed:
     files_listed: int = 0
     files_pruned: int = 0
     hints_ignored: list[str] = field(default_factory=list)
-    """Parts of predicate hints that could not be used, each with the reason."""
+    """Columns of predicate hints that could not be used, each with the reason. Never a literal."""
     urls_signed: int = 0
 
 
