@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 from core.api.paging import Listing
 from core.api.response import Response, json_response
 from core.catalog.model import Schema, Share, Table
-from core.sharing.call import Call
 
 Entry = TypeVar("Entry")
 
@@ -54,8 +53,7 @@ def directory_fields(table: Table) -> dict[str, Any]:
     return fields
 
 
-def listing_response(call: Call, listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:
-    call.observed.recipient = listing.recipient
+def listing_response(listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:
     document: dict[str, Any] = {"items": [item(entry) for entry in listing.items]}
     if listing.next_page_token is not None:
         document["nextPageToken"] = listing.next_page_token

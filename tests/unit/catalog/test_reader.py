@@ -25,21 +25,80 @@ def test_a_token_identifies_its_recipient(env):
     share_id = env.share("Sales")
     token = env.recipient("Ann", "sales")
     caller = env.catalog().authenticate(token)
-    assert (caller.id, caller.name) == (env.admin.recipient("ann").id, "Ann")
+    recipient = env.admin.recipient("ann")
+    assert (caller.id, caller.name) == (recipient.id, "Ann")
+    assert caller.token_id == recipient.tokens[0].id
     assert caller.grants == {"sales": share_id}
 
 
-def test_unknown_malformed_revoked_and_expired_tokens_get_the_same_error(env):
-    expired = env.recipient("expired")
-    env.clock.seconds += DAY
+def test_unknown_malformed_and_revoked_tokens_get_the_same_error(env):
     env.admin.put_recipient("ann")
     revoked, secret = env.admin.issue_token("ann", lifetime_seconds=60)
     env.admin.revoke_token("ann", revoked.id)
     removed = env.recipient("bob")
     env.admin.remove_recipient("bob")
-    errors = [refusal(env.catalog(), token) for token in (new_token(), "garbled", "", secret, expired, removed)]
+    errors = [refusal(env.catalog(), token) for token in (new_token(), "garbled", "", secret, removed)]
     assert len({error.message for error in errors}) == 1
+    assert "expired at" not in errors[0].message
     assert all(error.token_was_sent for error in errors)
+
+
+def test_an_expired_token_says_when_it_expired(env):
+    env.clock.seconds = 1_800_000_000
+    env.admin.put_recipient("Ann")
+    token, secret = env.admin.issue_token("ann", lifetime_seconds=60)
+    env.clock.seconds += 60
+    callers = []
+    with pytest.raises(UnauthenticatedError) as caught:
+        env.catalog().authenticate(secret, on_caller=callers.append)
+    assert caught.value.message == (
+        "The bearer token expired at 2027-01-15T08:01:00Z. Please ask your share provider for a new one."
+    )
+    assert caught.value.token_was_sent
+    assert [(caller.name, caller.token_id) for caller in callers] == [("Ann", token.id)]
+
+
+def test_an_expired_token_says_so_after_its_recipient_was_changed_or_removed(env):
+    expired = env.recipient("ann")
+    env.clock.seconds += DAY
+    message = refusal(env.catalog(), expired).message
+    env.recipient("ann")
+    assert env.admin.recipient("ann").tokens[0].expires_at > env.clock.seconds
+    assert refusal(env.catalog(), expired).message == message
+    env.admin.remove_recipient("ann")
+    assert refusal(env.catalog(), expired).message == message
+
+
+def test_an_expired_token_that_is_revoked_is_forgotten(env):
+    env.admin.put_recipient("ann")
+    token, expired = env.admin.issue_token("ann", lifetime_seconds=DAY)
+    env.clock.seconds += DAY
+    env.admin.revoke_token("ann", token.id)
+    assert refusal(env.catalog(), expired).message == refusal(env.catalog(), new_token()).message
+
+
+def test_a_token_item_without_an_id_is_accepted_and_gets_its_id_with_the_next_change(env):
+    """Earlier versions wrote no id."""
+    secret = env.recipient("ann")
+    (token,) = env.admin.recipient("ann").tokens
+    key = {"pk": {"S": f"TOKEN#{token.sha256}"}, "sk": {"S": "#TOKEN"}}
+    env.client.update_item(
+        TableName=env.table_name,
+        Key=key,
+        UpdateExpression="REMOVE #id",
+        ExpressionAttributeNames={"#id": "id"},
+    )
+    assert env.catalog().authenticate(secret).token_id is None
+    env.admin.put_recipient("ann", comment="changed")
+    assert env.catalog().authenticate(secret).token_id == token.id
+
+
+def test_authenticating_an_expired_token_takes_one_call(env):
+    token = env.recipient("ann")
+    env.clock.seconds += DAY
+    with counted_calls(env.client) as calls:
+        refusal(env.catalog(), token)
+    assert calls == ["BatchGetItem"]
 
 
 def test_a_missing_token_is_reported_as_not_sent(env):

@@ -133,7 +133,7 @@ def test_each_request_logs_one_line_with_recipient_table_and_outcome(
     log_lines: list[dict[str, object]],
 ) -> None:
     def handle(call: Call) -> Response:
-        call.observed.recipient, call.observed.table = "acme", "s.c.t"
+        call.observed.recipient, call.observed.token_id, call.observed.table = "acme", "t-1", "s.c.t"
         call.observed.files_listed, call.observed.files_pruned = 3, 7
         call.observed.hints_ignored = ["x: why"]
         return Response(200)
@@ -145,6 +145,7 @@ def test_each_request_logs_one_line_with_recipient_table_and_outcome(
         "route": "a_route",
         "status": 200,
         "recipient": "acme",
+        "token_id": "t-1",
         "table": "s.c.t",
         "files_listed": 3,
         "files_pruned": 7,
