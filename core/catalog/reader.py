@@ -14,7 +14,7 @@ from core.api.paging import Cursor, Listing
 from core.api.requests.listing import ListRequest
 from core.api.requests.request import Request
 from core.api.table_tokens import TableTokens
-from core.api.tokens import SignedTokens
+from core.api.tokens import SignedTokens, SigningKey
 from core.catalog import items, names
 from core.catalog.cache import TtlCache
 from core.catalog.items import Item, Key
@@ -31,6 +31,8 @@ T = TypeVar("T")
 MAX_CACHED_ITEMS = 2000
 # Shorter than core.api.tokens.SETTLING_SECONDS, so that every process has read a key before it signs.
 SIGNING_KEYS_SECONDS = 300
+# Keys that were read within this time are not looked up again, however many invalid tokens arrive.
+SIGNING_KEYS_LOOKUP_SECONDS = 1
 
 UNAUTHENTICATED = "A valid bearer token is needed. If yours has expired, please ask your share provider for a new one."
 EXPIRED = "The bearer token expired at {}. Please ask your share provider for a new one."
@@ -169,7 +171,15 @@ class Catalog:
         return caller, ShareAccess(caller, share, _granted(caller, found.get(share_key))).require(), page, found
 
     def _tokens(self, found: Mapping[Key, Item]) -> SignedTokens:
-        return SignedTokens(items.to_signing_keys(found[items.SIGNING_KEYS]), self._now())
+        keys = items.to_signing_keys(found[items.SIGNING_KEYS])
+        return SignedTokens(keys, self._now(), self._look_up_signing_keys)
+
+    def _look_up_signing_keys(self) -> tuple[SigningKey, ...]:
+        """Reads the signing keys again, at most once a second. Returns none if they were read just now."""
+        now = self._now()
+        if self._cache.get(items.SIGNING_KEYS, now, max_age=SIGNING_KEYS_LOOKUP_SECONDS) is not None:
+            return ()
+        return items.to_signing_keys(self._fetch([items.SIGNING_KEYS], now)[items.SIGNING_KEYS])
 
     def _children(self, share: Share, prefix: str, cursor: Cursor, to_entry: Callable[[Item], T]) -> Listing[T]:
         """Reads one entry more than the limit to find out whether there is a next page."""
@@ -202,11 +212,17 @@ class Catalog:
     def _read(self, keys: Sequence[Key]) -> dict[Key, Item]:
         read_at = self._now()
         cached = {key: self._cache.get(key, read_at) for key in keys}
-        read = self._store.get([key for key, item in cached.items() if item is None])
+        absent = [key for key, item in cached.items() if item is None]
+        if absent and cached.get(items.SIGNING_KEYS):
+            absent.append(items.SIGNING_KEYS)  # needs no call of its own, and so follows a rotation early
+        return {key: item for key, item in cached.items() if item is not None} | self._fetch(absent, read_at)
+
+    def _fetch(self, keys: Sequence[Key], read_at: float) -> dict[Key, Item]:
+        read = self._store.get(keys)
         for key, item in read.items():
             seconds = SIGNING_KEYS_SECONDS if key == items.SIGNING_KEYS else self._cache_seconds
             self._cache.put(key, item, read_at=read_at, seconds=seconds)
-        return {key: item for key, item in cached.items() if item is not None} | read
+        return read
 
 
 def _granted(caller: Caller, share: Item | None) -> Share | None:

@@ -149,6 +149,96 @@ def test_a_table_and_its_signing_keys_are_read_in_one_call(env):
         tokens().read_refresh(issued)
 
 
+class WarmFunction:
+    """A process that has cached a table and the signing keys, while another process (`other`) has not."""
+
+    def __init__(self, env, cache_seconds: float = 60) -> None:
+        env.share("sales", "core.trips")
+        self.token = env.recipient("ann", "sales")
+        self._warm, self._env = env.catalog(cache_seconds), env
+        self.tokens()
+
+    def tokens(self, table: str = "trips") -> TableTokens:
+        return self._warm.find_table(self.token, "sales", "core", table).table_tokens()
+
+    def other(self) -> TableTokens:
+        return self._env.catalog().find_table(self.token, "sales", "core", "trips").table_tokens()
+
+    def forged(self) -> str:
+        """A refresh token that no key has signed."""
+        token = self.other().issue_refresh(7, "", "")
+        return ("B" if token.startswith("A") else "A") + token[1:]
+
+    def rotate_twice(self) -> None:
+        self._env.clock.seconds += 2
+        self._env.admin.rotate_signing_keys()
+        self._env.admin.rotate_signing_keys()
+
+
+def test_a_warm_function_accepts_new_tokens_at_once_after_two_rotations_of_the_keys(env):
+    function = WarmFunction(env)
+    function.rotate_twice()
+    issued = function.other().issue_refresh(7, "", "")
+    with counted_calls(env.client) as calls:
+        tokens = function.tokens()
+        assert tokens.read_refresh(issued).version == 7
+    assert calls == ["BatchGetItem"]
+    # The answer to this request, and the next requests, use the new keys.
+    assert function.other().read_refresh(tokens.issue_refresh(8, "", "")).version == 8
+    with counted_calls(env.client) as calls:
+        assert function.tokens().read_refresh(issued).version == 7
+    assert calls == []
+
+
+def test_a_page_token_of_a_listing_is_accepted_at_once_after_two_rotations_of_the_keys(env):
+    function = WarmFunction(env)
+    warm = env.catalog(cache_seconds=60)
+    env.share("more")
+    env.admin.grant("ann", "more")
+    warm.list_shares(function.token, page())
+    function.rotate_twice()
+    token = env.catalog().list_shares(function.token, page(1)).next_page_token
+    assert [share.name for share in warm.list_shares(function.token, page(1, token)).items] == ["sales"]
+
+
+def test_invalid_tokens_look_up_the_keys_at_most_once_a_second(env):
+    function = WarmFunction(env)
+    forged = function.forged()
+
+    def calls_for_invalid_tokens() -> int:
+        with counted_calls(env.client) as calls:
+            for _ in range(20):
+                with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
+                    function.tokens().read_refresh(forged)
+        return len(calls)
+
+    counts = []
+    for _ in range(3):
+        env.clock.seconds += 1
+        counts.append(calls_for_invalid_tokens())
+    assert counts == [1, 1, 1]
+
+
+def test_an_invalid_token_causes_no_second_call_if_the_keys_were_just_read(env):
+    function = WarmFunction(env)
+    env.clock.seconds += 1000
+    forged = function.forged()
+    with counted_calls(env.client) as calls, pytest.raises(InvalidParameterError):
+        function.tokens().read_refresh(forged)
+    assert calls == ["BatchGetItem"]
+
+
+def test_every_call_for_a_table_also_reads_the_signing_keys(env):
+    """Otherwise a warm function would sign with a key that two rotations have removed, for minutes."""
+    function = WarmFunction(env)
+    function.rotate_twice()
+    env.share("sales", "core.other")
+    with counted_calls(env.client) as calls:
+        issued = function.tokens("other").tokens
+    assert calls == ["BatchGetItem"]
+    assert issued.keys == function.other().tokens.keys
+
+
 def test_a_table_is_not_found_if_any_level_is_missing_or_not_granted(env):
     env.share("granted", "schema.table")
     env.share("other", "schema.table")
