@@ -5,7 +5,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, TextIO
 from urllib.parse import urlsplit
 
 import typer
@@ -16,13 +16,24 @@ from cli.common.options import Json, Yes, account_of, confirm, seconds
 from cli.common.output import Output
 from core.catalog.model import Token
 
+if TYPE_CHECKING:
+    from core.catalog.admin import CatalogAdmin
+
+DEFAULT_TOKEN_SECONDS = 90 * 86_400
+
 app = typer.Typer(
     no_args_is_help=True, help="Manage the bearer tokens of recipients. A token is shown once, in its profile file."
 )
 
 Name = Annotated[str, typer.Argument(metavar="RECIPIENT", help="Name of the recipient.")]
 TokenId = Annotated[str | None, typer.Argument(metavar="TOKEN_ID", help="Id of the token, from `sluice token list`.")]
-Expires = Annotated[str, typer.Option(metavar="DURATION", help="Lifetime of the token, such as 90d, 12h or 30m.")]
+Expires = Annotated[
+    str | None,
+    typer.Option(
+        metavar="DURATION",
+        help="Lifetime of the token, such as 90d, 12h or 30m. Default: 90d, or SLUICE_MAX_TOKEN_DAYS if that is less.",
+    ),
+]
 Endpoint = Annotated[
     str | None,
     typer.Option(
@@ -50,7 +61,7 @@ def list_tokens(context: typer.Context, name: Name, as_json: Json = False) -> No
 def issue_token(
     context: typer.Context,
     name: Name,
-    expires: Expires = "90d",
+    expires: Expires = None,
     endpoint: Endpoint = None,
     out: Out = None,
     as_json: Json = False,
@@ -60,7 +71,7 @@ def issue_token(
     Example: sluice token issue acme --expires 90d --out acme.share
     """
     admin = account_of(context).admin()
-    lifetime = seconds(expires)
+    lifetime = _lifetime(expires, admin)
     _hand_out(lambda: admin.issue_token(name, lifetime_seconds=lifetime), name, endpoint, out, Output(as_json=as_json))
 
 
@@ -75,7 +86,7 @@ def rotate_token(
             metavar="DURATION", help="How long the old token stays valid, or all old tokens if none is named."
         ),
     ] = "24h",
-    expires: Expires = "90d",
+    expires: Expires = None,
     endpoint: Endpoint = None,
     out: Out = None,
     as_json: Json = False,
@@ -85,7 +96,7 @@ def rotate_token(
     Example: sluice token rotate acme --grace 24h --out acme.share
     """
     admin = account_of(context).admin()
-    lifetime, grace_seconds = seconds(expires), seconds(grace)
+    lifetime, grace_seconds = _lifetime(expires, admin), seconds(grace)
     _hand_out(
         lambda: admin.rotate_token(name, token_id, grace_seconds=grace_seconds, lifetime_seconds=lifetime),
         name,
@@ -118,6 +129,10 @@ def revoke_token(
     for revoked in ids:
         admin.revoke_token(name, revoked)
     Output(as_json=as_json).done(f"Revoked: {', '.join(ids)}.", {"recipient": name, "revoked": ids})
+
+
+def _lifetime(expires: str | None, admin: "CatalogAdmin") -> int:
+    return min(DEFAULT_TOKEN_SECONDS, admin.max_token_seconds) if expires is None else seconds(expires)
 
 
 def _hand_out(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 MAX_URL_SECONDS = 3600
 # Spark rejects URLs that expire in less than 15 minutes. Five more minutes allow for clock skew.
 MIN_URL_SECONDS = 1200
+DEFAULT_MAX_TOKEN_DAYS = 365
 
 
 class InvalidSettingError(ValueError):
@@ -31,6 +32,8 @@ class Settings:
     snapshot_cache_mb: float = 128.0
     """Maximum size of the in-memory cache of snapshots, in megabytes."""
     url_seconds: int = MAX_URL_SECONDS
+    max_token_days: float = DEFAULT_MAX_TOKEN_DAYS
+    """The longest lifetime of new bearer tokens. Used by commands, not by functions."""
     region: str = "us-east-1"
     s3_endpoint_url: str | None = None
     s3_path_style: bool = False
@@ -49,6 +52,7 @@ class Settings:
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,
             storage_external_id=get("SLUICE_STORAGE_EXTERNAL_ID") or None,
             url_seconds=min(max(url_seconds, MIN_URL_SECONDS), MAX_URL_SECONDS),
+            max_token_days=_number(environment, "SLUICE_MAX_TOKEN_DAYS", DEFAULT_MAX_TOKEN_DAYS),
             region=get("AWS_REGION") or get("AWS_DEFAULT_REGION") or "us-east-1",
             s3_endpoint_url=endpoint,
             # Custom endpoints rarely support a host name per bucket.
@@ -63,6 +67,6 @@ def _number(environment: Mapping[str, str], name: str, default: float) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number) or number < 0:
-        unit = "megabytes" if name.endswith("_MB") else "seconds"
+        unit = {"MB": "megabytes", "DAYS": "days"}.get(name.rpartition("_")[2], "seconds")
         raise InvalidSettingError(f"{name} is {text!r}. It must be a number of {unit}, at least 0.")
     return number

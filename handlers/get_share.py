@@ -7,8 +7,8 @@ from core.sharing.discovery import share_item
 
 
 def handle(call: Call) -> Response:
-    access = call.services.catalog.find_share(call.request.bearer_token, call.request.path["share"])
-    call.observed.recipient = access.caller.name
+    request = call.request
+    access = call.services.catalog.find_share(request.bearer_token, request.path["share"], on_caller=call.identify)
     return json_response({"share": share_item(access.require())})
 
 

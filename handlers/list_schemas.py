@@ -8,8 +8,10 @@ from core.sharing.discovery import listing_response, schema_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_schemas(request.bearer_token, request.path["share"], request)
-    return listing_response(call, listing, schema_item)
+    listing = call.services.catalog.list_schemas(
+        request.bearer_token, request.path["share"], request, on_caller=call.identify
+    )
+    return listing_response(listing, schema_item)
 
 
 lambda_handler = function("list_schemas", handle)

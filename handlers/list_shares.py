@@ -8,8 +8,8 @@ from core.sharing.discovery import listing_response, share_item
 
 def handle(call: Call) -> Response:
     request = call.request
-    listing = call.services.catalog.list_shares(request.bearer_token, request)
-    return listing_response(call, listing, share_item)
+    listing = call.services.catalog.list_shares(request.bearer_token, request, on_caller=call.identify)
+    return listing_response(listing, share_item)
 
 
 lambda_handler = function("list_shares", handle)

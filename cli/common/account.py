@@ -84,7 +84,9 @@ class Account:
     def admin(self) -> "CatalogAdmin":
         from core.catalog.admin import CatalogAdmin
 
-        return CatalogAdmin(self.client("dynamodb"), self.settings.catalog_table)
+        settings = self.settings
+        max_token_seconds = int(settings.max_token_days * 86_400)
+        return CatalogAdmin(self.client("dynamodb"), settings.catalog_table, max_token_seconds=max_token_seconds)
 
     def storage(self) -> "Storage":
         from core.storage.roles import StorageRoles

@@ -19,8 +19,6 @@ T = TypeVar("T")
 class Listing(Generic[T]):
     items: tuple[T, ...]
     next_page_token: str | None
-    recipient: str
-    """Name of the recipient, for the log."""
 
 
 class Cursor:

@@ -9,7 +9,7 @@ import binascii
 import hmac
 import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 Scope = tuple[str, ...]
@@ -37,13 +37,15 @@ class SigningKey:
     created_at: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SignedTokens:
     """Issues and reads tokens during one request. `now` is the time of the request."""
 
     keys: Sequence[SigningKey]
     """Newest first. Tokens signed with any of them are accepted."""
     now: float
+    look_up_keys: Callable[[], Sequence[SigningKey]] = tuple
+    """Returns the current keys, for a token that none of `keys` has signed. May return none, to limit lookups."""
 
     def issue(self, scope: Scope, content: bytes, *, lifetime_seconds: int) -> str:
         settled = (key for key in self.keys if key.created_at + SETTLING_SECONDS <= self.now)
@@ -55,12 +57,20 @@ class SignedTokens:
         """Returns the content of a token that was issued for this scope."""
         decoded = _decode(token)
         mac, payload = decoded[:_MAC_BYTES], decoded[_MAC_BYTES:]
-        if not any(hmac.compare_digest(mac, _mac(key, scope, payload)) for key in self.keys):
-            raise InvalidTokenError
+        if not _is_signed(mac, scope, payload, self.keys):
+            # `keys` may be older than the token: two rotations replace all of them.
+            keys = self.look_up_keys()
+            if not _is_signed(mac, scope, payload, keys):
+                raise InvalidTokenError
+            self.keys = keys
         (expires_at,) = _EXPIRY.unpack_from(payload)
         if expires_at <= self.now:
             raise ExpiredTokenError
         return payload[_EXPIRY.size :]
+
+
+def _is_signed(mac: bytes, scope: Scope, payload: bytes, keys: Sequence[SigningKey]) -> bool:
+    return any(hmac.compare_digest(mac, _mac(key, scope, payload)) for key in keys)
 
 
 def _mac(key: SigningKey, scope: Scope, payload: bytes) -> bytes:

@@ -4,6 +4,7 @@ An entry expires a fixed time after it was read from DynamoDB, however often it 
 within that time.
 """
 
+import math
 import threading
 from collections import OrderedDict
 from typing import Generic, TypeVar
@@ -20,14 +21,15 @@ class TtlCache(Generic[K, V]):
         self._entries: OrderedDict[K, tuple[V, float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def get(self, key: K, now: float) -> V | None:
+    def get(self, key: K, now: float, *, max_age: float = math.inf) -> V | None:
+        """Returns None if the entry is absent, has expired, or is older than `max_age` seconds."""
         with self._lock:
             entry = self._entries.get(key)
             if entry is None:
                 return None
             value, read_at, seconds = entry
             # If the clock was set back, expire the entry instead of keeping it longer.
-            if not 0 <= now - read_at < seconds:
+            if not 0 <= now - read_at < min(seconds, max_age):
                 del self._entries[key]
                 return None
             self._entries.move_to_end(key)

@@ -28,6 +28,8 @@ RECIPIENTS = "RECIPIENTS"
 SCHEMAS = "SCHEMA#"
 TABLES = "TABLE#"
 TTL = "ttl"
+# An expired token is kept for this time, so that its holder learns that it has expired.
+EXPIRED_TOKEN_SECONDS = 90 * 24 * 3600
 
 
 class Key(NamedTuple):
@@ -187,11 +189,12 @@ def to_recipient(item: Item) -> Recipient:
 def token_item(token: Token, recipient: Recipient) -> Item:
     return _item(
         token_key(token.sha256),
+        id=token.id,
         recipient=recipient.name,
         recipient_id=recipient.id,
         grants={names.key(grant.share): grant.share_id for grant in recipient.grants},
         expires_at=token.expires_at,
-        **{TTL: token.expires_at},
+        **{TTL: token.expires_at + EXPIRED_TOKEN_SECONDS},
     )
 
 

@@ -25,6 +25,7 @@ from core.pruning.evaluate import (
 from core.pruning.expressions import (
     And,
     Column,
+    ColumnPath,
     Comparison,
     Expression,
     IsNull,
@@ -34,6 +35,7 @@ from core.pruning.expressions import (
     Operator,
     Or,
     Unknown,
+    named_columns,
 )
 from core.pruning.literals import Range, keeps_nulls, literal_range
 from core.pruning.schema import INTEGER_BITS, ORDERED, UNORDERED, Field, NoColumnError, Schema, is_partition_value
@@ -60,12 +62,16 @@ class Note:
     """How pruning used one part of the hints, or why it did not."""
 
     text: str
+    """May contain literals, so it must not be logged."""
     used_by: Source | None
     ignored_because: str | None = None
+    """Contains no text of the client."""
+    columns: tuple[ColumnPath, ...] = ()
+    """The columns that an ignored part names, as written in the hint."""
 
 
 class _IgnoredError(Exception):
-    """A part of a hint cannot be used. The message is the reason."""
+    """A part of a hint cannot be used. The message is the reason, which is logged and has no text of the client."""
 
 
 class Compiler:
@@ -83,17 +89,17 @@ class Compiler:
                 return self._disjunction(expression)
             case Not(operand):
                 return negation(self.compile(operand))
-            case Unknown(text, reason):
-                return self._ignored(text, reason)
+            case Unknown(text, reason, columns):
+                return self._ignored(text, reason, columns)
         if self._comparisons == MAX_COMPARISONS:
             return self._too_many()
         try:
             return self._leaf(expression)
         except (_IgnoredError, NoColumnError) as reason:
-            return self._ignored(str(expression), str(reason))
+            return self._ignored(str(expression), str(reason), named_columns(expression))
 
-    def _ignored(self, text: str, reason: str) -> Node:
-        self.notes.append(Note(text, None, reason))
+    def _ignored(self, text: str, reason: str, columns: tuple[ColumnPath, ...] = ()) -> Node:
+        self.notes.append(Note(text, None, reason, columns))
         return unknown
 
     def _too_many(self) -> Node:
@@ -135,7 +141,7 @@ class Compiler:
             ranges = [self._range(column, field, literal) for literal in values]
             self._used(text, field)
         except (_IgnoredError, NoColumnError) as reason:
-            return self._ignored(text, str(reason))
+            return self._ignored(text, str(reason), named_columns(column))
         nodes = [column_test(field, membership(ranges))] if ranges else []
         return disjunction(nodes if len(values) == len(literals) else [*nodes, always(None)])
 
@@ -214,7 +220,7 @@ class Compiler:
             raise _IgnoredError("without a CAST, the partition value is compared as a string")
         range_ = literal_range(literal, field.type, column.cast, operator)
         if range_ is None:
-            raise _IgnoredError(f"{literal} has no exact meaning for a column of type {field.type}")
+            raise _IgnoredError(f"the literal has no exact meaning for a column of type {field.type}")
         return range_
 
 

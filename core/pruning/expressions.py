@@ -13,6 +13,7 @@ Anything that is not understood becomes `Unknown`, which may be true for any row
 """
 
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import Any, TypeAlias
 from typing import Literal as OneOf
 
@@ -23,11 +24,19 @@ LiteralKind: TypeAlias = OneOf[
     "null", "boolean", "integer", "decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz"
 ]
 
+ColumnPath: TypeAlias = tuple[str, ...]
+
+MAX_NAMED_COLUMNS = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
     text: str
+    """May contain literals, so it must not be logged."""
     reason: str
+    """Contains no text of the client."""
+    columns: tuple[ColumnPath, ...] = ()
+    """The columns that the text names, at most `MAX_NAMED_COLUMNS`."""
 
     def __str__(self) -> str:
         return self.text
@@ -102,3 +111,21 @@ class Or:
 
 
 Expression: TypeAlias = Unknown | Column | Literal | Comparison | NullSafeEqual | IsNull | Not | And | Or
+
+
+def named_columns(*expressions: Expression) -> tuple[ColumnPath, ...]:
+    """Returns the first columns that expressions without AND, OR and NOT name, as written in the hint."""
+    return tuple(islice(chain.from_iterable(map(_columns_of, expressions)), MAX_NAMED_COLUMNS))
+
+
+def _columns_of(expression: Expression) -> tuple[ColumnPath, ...]:
+    match expression:
+        case Unknown(columns=columns):
+            return columns
+        case Column(path):
+            return (path,)
+        case Comparison(_, left, right):
+            return (*_columns_of(left), *_columns_of(right))
+        case NullSafeEqual(column) | IsNull(column):
+            return (column.path,)
+    return ()

@@ -3,9 +3,9 @@
 A predicate is compiled once per request. Batches may have any size.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, islice
 
 from core.pruning.columns import Columns
 from core.pruning.compiler import Compiler, Note
@@ -18,12 +18,17 @@ from core.pruning.schema import Schema
 # `MAY_MATCH` is left for statistics to decide.
 MARK_PRUNED = bytes([PRUNED_BY_PARTITION, *range(1, 256)])
 IS_UNDECIDED = bytes([value == MAY_MATCH for value in range(256)])
+# Limits of what a request adds to the log.
+MAX_LOGGED_PARTS = 10
+MAX_LOGGED_NAMES = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Predicate:
     root: Node
     notes: tuple[Note, ...]
+    ignored: tuple[str, ...]
+    """For the log: the columns of the first parts that could not be used, each with the reason. No literals."""
     uses_partitions: bool
     uses_stats: bool
 
@@ -67,12 +72,25 @@ def compile_predicate(
         expressions.append(parse_json_hints(json_hints))
     if not expressions:
         return None
-    compiler = Compiler(Schema(schema_string, partition_columns, column_mapping=column_mapping))
+    schema = Schema(schema_string, partition_columns, column_mapping=column_mapping)
+    compiler = Compiler(schema)
     root = compiler.compile(And(tuple(expressions)))
     used = {note.used_by for note in compiler.notes}
     return Predicate(
         root,
         tuple(compiler.notes),
+        _ignored_parts(compiler.notes, schema),
         uses_partitions="partition values" in used or "constants" in used,
         uses_stats="statistics" in used,
     )
+
+
+def _ignored_parts(notes: Iterable[Note], schema: Schema) -> tuple[str, ...]:
+    ignored = dict.fromkeys((note.columns, reason) for note in notes if (reason := note.ignored_because))
+    parts = []
+    for columns, reason in islice(ignored, MAX_LOGGED_PARTS):
+        # A client may write a value where a column belongs. Only names of the table's columns are logged.
+        names = dict.fromkeys(".".join(path) if schema.has(path) else "?" for path in columns)
+        shown = ", ".join(names)[:MAX_LOGGED_NAMES]
+        parts.append(f"{shown}: {reason}" if shown else reason)
+    return tuple(dict.fromkeys(parts))

@@ -59,12 +59,20 @@ class Schema:
         self._column_mapping = column_mapping
 
     def find(self, path: tuple[str, ...]) -> Field:
-        found = self._search(path)
-        if len(path) == 1 and "." in path[0]:  # a name with a dot, or JSON notation for a field of a struct
-            found += self._search(tuple(path[0].split(".")))
+        found = self._find_all(path)
         if len(found) != 1:
             raise NoColumnError("the column name is ambiguous" if found else "the table has no such column")
         return found[0]
+
+    def has(self, path: tuple[str, ...]) -> bool:
+        """Whether the path names at least one column."""
+        return bool(self._find_all(path))
+
+    def _find_all(self, path: tuple[str, ...]) -> list[Field]:
+        found = self._search(path)
+        if len(path) == 1 and "." in path[0]:  # a name with a dot, or JSON notation for a field of a struct
+            found += self._search(tuple(path[0].split(".")))
+        return found
 
     def leaves(self) -> list[Field]:
         """Returns all columns in schema order, with the inner columns of a struct instead of the struct."""

@@ -1,6 +1,7 @@
 """Logs, metrics and traces: one log line and one set of metrics per request.
 
-A log line contains the recipient, the table and the outcome. It never contains tokens, signed URLs or headers.
+A log line contains the recipient, the id of its token, the table and the outcome. It never contains tokens, signed
+URLs, headers or literals of a predicate.
 """
 
 import os
@@ -34,6 +35,7 @@ def record(
             "status": status,
             "error_code": error_code,
             "recipient": observed.recipient,
+            "token_id": observed.token_id,
             "table": observed.table,
             "files_listed": observed.files_listed,
             "files_pruned": observed.files_pruned,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from core.api.requests.request import Request
 
 if TYPE_CHECKING:
-    from core.catalog.reader import TableAccess
+    from core.catalog.reader import Caller, TableAccess
     from core.sharing.services import Services
 
 
@@ -15,11 +15,13 @@ class Observed:
     """The values that the log line and the metrics report about a request. Never a token, a URL or a storage path."""
 
     recipient: str | None = None
+    token_id: str | None = None
+    """The id of the bearer token in the catalog. It is no secret."""
     table: str | None = None
     files_listed: int = 0
     files_pruned: int = 0
     hints_ignored: list[str] = field(default_factory=list)
-    """Parts of predicate hints that could not be used, each with the reason."""
+    """Columns of predicate hints that could not be used, each with the reason. Never a literal."""
     urls_signed: int = 0
 
 
@@ -29,12 +31,17 @@ class Call:
     services: "Services"
     observed: Observed
 
+    def identify(self, caller: "Caller") -> None:
+        """Notes who sent the request, for the log."""
+        self.observed.recipient, self.observed.token_id = caller.name, caller.token_id
+
     def find_table(self) -> "TableAccess":
         """Authenticates the caller and looks up the table. `TableAccess.require` raises if the table does not exist."""
         path = self.request.path
         share, schema, table = path["share"], path["schema"], path["table"]
-        access = self.services.catalog.find_table(self.request.bearer_token, share, schema, table)
-        self.observed.recipient = access.caller.name
+        access = self.services.catalog.find_table(
+            self.request.bearer_token, share, schema, table, on_caller=self.identify
+        )
         # Escape characters that cannot be encoded, which a path may contain.
         self.observed.table = f"{share}.{schema}.{table}".encode(errors="backslashreplace").decode()
         return access

@@ -6,9 +6,10 @@ from typing import Any, TypeVar
 from core.api.paging import Listing
 from core.api.response import Response, json_response
 from core.catalog.model import Schema, Share, Table
-from core.sharing.call import Call
 
 Entry = TypeVar("Entry")
+
+TABLE_FORMAT = "delta"
 
 
 def share_item(share: Share) -> dict[str, Any]:
@@ -37,6 +38,11 @@ def table_item(table: Table) -> dict[str, Any]:
     }
 
 
+def table_document(table: Table) -> dict[str, Any]:
+    """Returns the answer of the route that gets one table. Unlike a listing, it names the format of the table."""
+    return {**table_item(table), "format": TABLE_FORMAT}
+
+
 def directory_fields(table: Table) -> dict[str, Any]:
     """Fields for clients that can use directory access. Empty if the table does not share its directory."""
     if not table.directory_shared:
@@ -47,8 +53,7 @@ def directory_fields(table: Table) -> dict[str, Any]:
     return fields
 
 
-def listing_response(call: Call, listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:
-    call.observed.recipient = listing.recipient
+def listing_response(listing: Listing[Entry], item: Callable[[Entry], dict[str, Any]]) -> Response:
     document: dict[str, Any] = {"items": [item(entry) for entry in listing.items]}
     if listing.next_page_token is not None:
         document["nextPageToken"] = listing.next_page_token

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 # Files evaluated at a time if there is a limit, because the first few files often have enough rows.
 LIMITED_BATCH = 256
-MAX_LOGGED_PARTS = 10
-MAX_LOGGED_TEXT = 200
 
 
 class Position(NamedTuple):
@@ -72,10 +70,8 @@ class Selection:
         return cls(predicate, query.limit_hint)
 
     def ignored_parts(self) -> list[str]:
-        """Returns the parts of the hints that could not be used, each with the reason, for the log."""
-        notes = self.predicate.notes if self.predicate else ()
-        ignored = [(note.text, note.ignored_because) for note in notes if note.ignored_because]
-        return [f"{text[:MAX_LOGGED_TEXT]}: {why[:MAX_LOGGED_TEXT]}" for text, why in ignored[:MAX_LOGGED_PARTS]]
+        """Returns the columns of the hints that could not be used, each with the reason, for the log."""
+        return list(self.predicate.ignored) if self.predicate else []
 
     def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[KeptFiles]:
         """Yields the kept files after `start`, in order."""

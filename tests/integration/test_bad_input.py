@@ -5,6 +5,7 @@ import json
 import random
 import socket
 import time
+from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import boto3
@@ -78,11 +79,14 @@ class TestTokens:
         assert_refused(server.call("GET", "/shares", token=server.token.upper()), 401)
         assert_refused(server.call("GET", "/shares", token=server.token + "A"), 401)
 
-    def test_an_expired_token_is_a_401(self, served: Served) -> None:
+    def test_an_expired_token_is_a_401_that_says_when_it_expired(self, served: Served) -> None:
         admin = served.admin(now=lambda: time.time() - 7200)
         admin.put_recipient("late")
-        _, secret = admin.issue_token("late", lifetime_seconds=3600)
-        assert_refused(served.server.call("GET", "/shares", token=secret), 401)
+        token, secret = admin.issue_token("late", lifetime_seconds=3600)
+        response = served.server.call("GET", "/shares", token=secret)
+        assert_refused(response, 401)
+        expired_at = datetime.fromtimestamp(token.expires_at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        assert f"The bearer token expired at {expired_at}." in response.text
 
     def test_a_revoked_token_is_a_401_within_the_catalogs_cache_time(self, served: Served) -> None:
         admin = served.admin()

@@ -49,8 +49,9 @@ class TestDiscovery:
         assert share["properties"] == {"owner": "sales team"}
         assert len(share["id"]) == 36
 
-    def test_a_table_is_shown_as_in_listings_with_the_id_of_its_share(self, server: Server) -> None:
-        table = server.call("GET", PEOPLE).json()["table"]
+    def test_a_table_is_shown_as_in_listings_with_its_format_and_the_id_of_its_share(self, server: Server) -> None:
+        table = server.call("GET", PEOPLE).json()
+        assert table.pop("format") == "delta"
         listed = server.call("GET", "/shares/Sales/schemas/Core/tables").json()["items"]
         assert table in listed
         assert table["shareId"] == server.call("GET", "/shares/Sales").json()["share"]["id"]

@@ -308,7 +308,9 @@ class TestAdvertising:
             assert expected.items() <= table.items()
             for item in listing:
                 assert ("location" in item) == (item["name"] not in ("by-url", "no-history"))
-        assert provider.get("/schemas/s/tables/t1").json()["table"] in listings[0]
+        table = provider.get("/schemas/s/tables/t1").json()
+        assert table.pop("format") == "delta"
+        assert table in listings[0]
 
     def test_metadata_shows_the_directory_if_it_is_shared(self, provider: Provider) -> None:
         shown = {}

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 from core.api.tokens import SigningKey
 from core.catalog import items
+from core.catalog.admin.checks import DAY_SECONDS, MAX_TOKEN_SECONDS
 from core.catalog.errors import ConflictError
 from core.catalog.store import CatalogStore, RetryableWriteError
+from core.settings import DEFAULT_MAX_TOKEN_DAYS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -42,14 +44,17 @@ class Administration:
         client: "DynamoDBClient",
         table_name: str,
         *,
+        max_token_seconds: int = DEFAULT_MAX_TOKEN_DAYS * DAY_SECONDS,
         now: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
+        """`max_token_seconds` is the longest lifetime of new tokens, at most 10 years."""
         self._client = client
         self._table_name = table_name
         self._store = CatalogStore(client, table_name, sleep=sleep)
         self._now = now
         self._sleep = sleep
+        self.max_token_seconds = min(max_token_seconds, MAX_TOKEN_SECONDS)
 
     def _retry(self, change: Callable[[], T]) -> T:
         for attempt in range(ATTEMPTS):

@@ -8,7 +8,8 @@ from core.catalog.errors import InvalidEntryError
 from core.catalog.model import DIR_ACCESS, URL_ACCESS, Share, Table
 
 MAX_PROPERTIES = 50
-MAX_TOKEN_SECONDS = 10 * 365 * 24 * 3600
+DAY_SECONDS = 24 * 3600
+MAX_TOKEN_SECONDS = 10 * 365 * DAY_SECONDS
 MAX_STALENESS_SECONDS = 24 * 3600
 
 # Exactly one key: the ARN is copied into the session policy of vended credentials, where `*` would match any key.
@@ -70,11 +71,19 @@ def check_table(table: Table) -> None:
         )
 
 
-def check_lifetime(seconds: int) -> None:
-    if not 0 < seconds <= MAX_TOKEN_SECONDS:
-        raise InvalidEntryError(f"a token lives for 1 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")
+def check_lifetime(seconds: int, *, longest: int) -> None:
+    if not 0 < seconds <= longest:
+        raise InvalidEntryError(
+            f"a token lives for 1 second to {_duration(longest)}, not {_duration(seconds)}: "
+            "choose another lifetime, or change the maximum (SLUICE_MAX_TOKEN_DAYS)"
+        )
 
 
 def check_grace(seconds: int) -> None:
     if not 0 <= seconds <= MAX_TOKEN_SECONDS:
         raise InvalidEntryError(f"a grace period must be 0 to {MAX_TOKEN_SECONDS} seconds, not {seconds}")
+
+
+def _duration(seconds: int) -> str:
+    days, rest = divmod(seconds, DAY_SECONDS)
+    return f"{seconds} seconds" if rest else f"{days} days"

@@ -99,7 +99,7 @@ class RecipientAdministration(Administration):
     def _add_token(
         self, recipient: str, lifetime_seconds: int, prepare: Callable[[Recipient], Recipient]
     ) -> tuple[Token, str]:
-        check_lifetime(lifetime_seconds)
+        check_lifetime(lifetime_seconds, longest=self.max_token_seconds)
         self._ensure_signing_keys()
         secret, now = new_token(), int(self._now())
         token = Token(new_id(), sha256(secret), now, now + lifetime_seconds)
@@ -124,16 +124,19 @@ class RecipientAdministration(Administration):
             new = change(old)
             if new == old:
                 return Written(old, "unchanged")
-            new = self._without_expired_tokens(new)
-            removed = {token.sha256 for token in old.tokens} - {token.sha256 for token in new.tokens}
+            revoked = {token.sha256 for token in old.tokens} - {token.sha256 for token in new.tokens}
+            live = self._without_expired_tokens(new)
+            expired = [token for token in new.tokens if token not in live.tokens]
             self._store.write(
                 [
-                    self._store.replace(items.recipient_item(new, revision + 1), revision),
-                    *(self._store.put(items.token_item(token, new)) for token in new.tokens),
-                    *(self._store.delete(items.token_key(sha256)) for sha256 in removed),
+                    self._store.replace(items.recipient_item(live, revision + 1), revision),
+                    *(self._store.put(items.token_item(token, live)) for token in live.tokens),
+                    # DynamoDB deletes these later (`items.EXPIRED_TOKEN_SECONDS`).
+                    *(self._store.put(items.token_item(token, replace(live, grants=()))) for token in expired),
+                    *(self._store.delete(items.token_key(sha256)) for sha256 in revoked),
                 ]
             )
-            return Written(new, "updated")
+            return Written(live, "updated")
 
         return self._retry(attempt)
 

@@ -3,7 +3,7 @@
 A part that is not understood becomes `Unknown`. The other parts still prune.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any
 
 import orjson
@@ -20,6 +20,7 @@ from core.pruning.expressions import (
     Operator,
     Or,
     Unknown,
+    named_columns,
 )
 from core.pruning.values import (
     parse_boolean,
@@ -114,12 +115,13 @@ class _Parser:
                 return Or(operands)
             case str(), (left, right) if op in OPERATORS:
                 return _comparison(op, left, right)
-        return Unknown(_text(op, operands), "the protocol has no such predicate")
+        return _unknown(op, operands, "the protocol has no such predicate")
 
     def _column(self, node: dict[str, Any]) -> Expression:
         name, value_type = node.get("name"), _value_type(node)
         if not (isinstance(name, str) and value_type):
-            return Unknown(f"column {_shown(name)}", "the protocol has no such column type")
+            columns = ((name,),) if isinstance(name, str) else ()
+            return Unknown(f"column {_shown(name)}", "the protocol has no such column type", columns)
         column = self._columns.get((name, value_type))
         if column is None:
             column = self._columns[name, value_type] = Column((name,), declared=value_type)
@@ -136,7 +138,7 @@ def _comparison(op: str, left: Expression, right: Expression) -> Expression:
             pass
         case _:
             reason = "it does not compare columns or literals"
-    return Unknown(_text(op, (left, right)), reason)
+    return _unknown(op, (left, right), reason)
 
 
 def _family(operand: Column | Literal) -> str | None:
@@ -159,9 +161,9 @@ def _value_type(node: dict[str, Any]) -> str | None:
     return VALUE_TYPES.get(value_type) if isinstance(value_type, str) else None
 
 
-def _text(op: Any, operands: Iterable[Expression]) -> str:
+def _unknown(op: Any, operands: tuple[Expression, ...], reason: str) -> Unknown:
     texts = [str(operand) if isinstance(operand, Column | Literal | Unknown) else "…" for operand in operands]
-    return f"{_shown(op)}({', '.join(texts):.160})"
+    return Unknown(f"{_shown(op)}({', '.join(texts):.160})", reason, named_columns(*operands))
 
 
 def _shown(value: Any) -> str:

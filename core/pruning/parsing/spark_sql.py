@@ -4,6 +4,7 @@ A part outside the supported subset becomes `Unknown`. The other parts still pru
 we do not handle also becomes `Unknown`, so that a newer version of sqlglot is not misread.
 """
 
+import logging
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -25,6 +26,7 @@ from core.pruning.expressions import (
     Operator,
     Or,
     Unknown,
+    named_columns,
 )
 from core.pruning.literals import MAX_PRECISION, cast_literal, fit_one_decimal
 from core.pruning.schema import DataType
@@ -40,6 +42,8 @@ FIXED_LENGTH_STRINGS = frozenset(
 )
 
 DIALECT = Databricks()
+# sqlglot logs parts of the SQL that it does not understand, with their literals.
+logging.getLogger("sqlglot").disabled = True
 ONE_OR_TWO_DIGITS = re.compile("[0-9]{1,2}")
 NUMBERS = frozenset({"integer", "decimal", "float", "double"})
 COMPARISONS: dict[type[exp.Expr], Operator] = {exp.EQ: "=", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">="}
@@ -116,7 +120,8 @@ def _expression(node: exp.Expr) -> Expression:
 
 def _unknown(node: exp.Expr) -> Unknown:
     text = node.sql(DIALECT, unsupported_level=ErrorLevel.IGNORE)
-    return Unknown(f"{text:.200}", "pruning does not support this SQL")
+    columns = [column for found in node.find_all(exp.Column) if (column := _column(found))]
+    return Unknown(f"{text:.200}", "pruning does not support this SQL", named_columns(*columns))
 
 
 def _has_only(node: exp.Expr, *names: str) -> bool:

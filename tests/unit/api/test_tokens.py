@@ -92,6 +92,35 @@ def test_tokens_of_the_previous_key_stay_valid_after_a_rotation():
     assert SignedTokens([NEW_KEY, OLD_KEY], NOW).read(issue(), SCOPE) == b"content"
 
 
+def test_a_token_of_an_unknown_key_is_read_with_the_keys_of_a_lookup_which_then_sign():
+    tokens = SignedTokens([OLD_KEY], NOW, look_up_keys=lambda: [NEW_KEY])
+    token = issue(tokens=SignedTokens([NEW_KEY], NOW))
+    assert tokens.read(token, SCOPE) == b"content"
+    assert issue(tokens=tokens) == token
+
+
+def test_keys_are_looked_up_only_for_tokens_that_no_known_key_has_signed():
+    lookups = []
+
+    def look_up_keys() -> list[SigningKey]:
+        lookups.append("lookup")
+        return [NEW_KEY]
+
+    tokens = SignedTokens([OLD_KEY], NOW, look_up_keys)
+    tokens.read(issue(), SCOPE)
+    assert is_invalid("no token", tokens=tokens)
+    assert lookups == []
+    assert is_invalid(issue(scope=("other",)), tokens=tokens)
+    assert lookups == ["lookup"]
+    assert tokens.keys == [OLD_KEY]
+
+
+def test_an_expired_token_of_an_unknown_key_is_expired():
+    tokens = SignedTokens([OLD_KEY], NOW + LIFETIME, look_up_keys=lambda: [NEW_KEY])
+    with pytest.raises(ExpiredTokenError):
+        tokens.read(issue(tokens=SignedTokens([NEW_KEY], NOW)), SCOPE)
+
+
 def test_a_new_key_signs_only_after_every_process_has_had_time_to_read_it():
     def rotated(now: float) -> str:
         return issue(tokens=SignedTokens([NEW_KEY, OLD_KEY], now))

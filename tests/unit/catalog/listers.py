@@ -27,8 +27,8 @@ class Shares(Lister):
     def remove(self, name):
         self.env.admin.remove_share(name)
 
-    def list(self, catalog, page, token=None):
-        return catalog.list_shares(token or self.token, page)
+    def list(self, catalog, page, token=None, **options):
+        return catalog.list_shares(token or self.token, page, **options)
 
 
 class Schemas(Lister):
@@ -38,8 +38,8 @@ class Schemas(Lister):
     def remove(self, name):
         self.env.admin.remove_schema("main", name)
 
-    def list(self, catalog, page, token=None):
-        return catalog.list_schemas(token or self.token, "main", page)
+    def list(self, catalog, page, token=None, **options):
+        return catalog.list_schemas(token or self.token, "main", page, **options)
 
 
 class Tables(Lister):
@@ -53,13 +53,13 @@ class Tables(Lister):
     def remove(self, name):
         self.env.admin.remove_table("main", "schema", name)
 
-    def list(self, catalog, page, token=None):
-        return catalog.list_tables(token or self.token, "main", "schema", page)
+    def list(self, catalog, page, token=None, **options):
+        return catalog.list_tables(token or self.token, "main", "schema", page, **options)
 
 
 class AllTables(Tables):
-    def list(self, catalog, page, token=None):
-        return catalog.list_all_tables(token or self.token, "main", page)
+    def list(self, catalog, page, token=None, **options):
+        return catalog.list_all_tables(token or self.token, "main", page, **options)
 
 
 LISTERS = [Shares, Schemas, Tables, AllTables]

@@ -1,7 +1,7 @@
 import pytest
 
 from core.catalog import store
-from core.catalog.admin import recipients
+from core.catalog.admin import CatalogAdmin, recipients
 from core.catalog.errors import ConflictError, EntryNotFoundError, InvalidEntryError, LimitError
 from core.catalog.tokens import sha256
 from core.errors import UnauthenticatedError
@@ -93,6 +93,24 @@ def test_a_rotation_of_all_tokens_without_grace_leaves_only_the_new_token(env):
     assert len(env.admin.recipient("ann").tokens) == 1
 
 
+def test_a_token_rotated_without_grace_says_that_it_expired(env):
+    old = env.recipient("ann")
+    env.admin.rotate_token("ann", grace_seconds=0, lifetime_seconds=DAY)
+    with pytest.raises(UnauthenticatedError, match="The bearer token expired at"):
+        env.catalog().authenticate(old)
+
+
+def test_an_expired_token_keeps_no_grants(env):
+    env.share("sales")
+    env.admin.put_recipient("ann")
+    env.admin.grant("ann", "sales")
+    token, _ = env.admin.issue_token("ann", lifetime_seconds=60)
+    env.clock.seconds += 60
+    env.admin.put_recipient("ann", comment="changed")
+    key = {"pk": {"S": f"TOKEN#{token.sha256}"}, "sk": {"S": "#TOKEN"}}
+    assert env.client.get_item(TableName=env.table_name, Key=key)["Item"]["grants"] == {"M": {}}
+
+
 def test_a_rotation_never_extends_a_token(env):
     env.admin.put_recipient("ann")
     _, old = env.admin.issue_token("ann", lifetime_seconds=10)
@@ -133,12 +151,32 @@ def test_a_transaction_larger_than_dynamodb_allows_is_rejected_with_advice(env, 
     assert [visible(env, token) for token in tokens] == [[]] * 5
 
 
-def test_a_token_item_has_the_ttl_of_its_expiry(env):
+def test_a_token_item_is_kept_for_90_days_after_its_expiry(env):
     env.admin.put_recipient("ann")
     token, _ = env.admin.issue_token("ann", lifetime_seconds=60)
     key = {"pk": {"S": f"TOKEN#{token.sha256}"}, "sk": {"S": "#TOKEN"}}
     item = env.client.get_item(TableName=env.table_name, Key=key)["Item"]
-    assert int(item["ttl"]["N"]) == token.expires_at == int(env.clock.seconds) + 60
+    assert int(item["expires_at"]["N"]) == token.expires_at == int(env.clock.seconds) + 60
+    assert int(item["ttl"]["N"]) == token.expires_at + 90 * DAY
+
+
+def test_a_token_lives_for_at_most_a_year_by_default(env):
+    env.admin.put_recipient("ann")
+    env.admin.issue_token("ann", lifetime_seconds=365 * DAY)
+    with pytest.raises(InvalidEntryError, match="1 second to 365 days, not 366 days: .*SLUICE_MAX_TOKEN_DAYS"):
+        env.admin.issue_token("ann", lifetime_seconds=366 * DAY)
+    with pytest.raises(InvalidEntryError, match="1 second to 365 days, not 31536001 seconds"):
+        env.admin.rotate_token("ann", grace_seconds=0, lifetime_seconds=365 * DAY + 1)
+    assert len(env.admin.recipient("ann").tokens) == 1
+
+
+@pytest.mark.parametrize(("setting", "longest"), [(DAY, DAY), (1000 * DAY, 1000 * DAY), (10**10, 3650 * DAY)])
+def test_the_maximum_lifetime_of_a_token_can_be_set(env, setting, longest):
+    admin = CatalogAdmin(env.client, env.table_name, max_token_seconds=setting, now=env.clock)
+    admin.put_recipient("ann")
+    assert admin.issue_token("ann", lifetime_seconds=longest)[0].expires_at == env.clock.seconds + longest
+    with pytest.raises(InvalidEntryError, match="a token lives for"):
+        admin.issue_token("ann", lifetime_seconds=longest + 1)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, 10**10])

@@ -9,6 +9,12 @@ def test_an_entry_expires_after_its_ttl_however_often_it_is_used():
     assert [cache.get("key", now) for now in (100.0, 102.0, 104.9, 105.0)] == ["value", "value", "value", None]
 
 
+def test_an_entry_older_than_the_requested_age_is_not_returned():
+    cache = TtlCache(10)
+    cache.put("key", "value", read_at=100.0, seconds=5.0)
+    assert [cache.get("key", now, max_age=2.0) for now in (100.0, 101.9, 102.0)] == ["value", "value", None]
+
+
 def test_setting_the_clock_back_expires_an_entry():
     cache = TtlCache(10)
     cache.put("key", "value", read_at=100.0, seconds=5.0)

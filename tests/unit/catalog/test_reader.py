@@ -25,21 +25,80 @@ def test_a_token_identifies_its_recipient(env):
     share_id = env.share("Sales")
     token = env.recipient("Ann", "sales")
     caller = env.catalog().authenticate(token)
-    assert (caller.id, caller.name) == (env.admin.recipient("ann").id, "Ann")
+    recipient = env.admin.recipient("ann")
+    assert (caller.id, caller.name) == (recipient.id, "Ann")
+    assert caller.token_id == recipient.tokens[0].id
     assert caller.grants == {"sales": share_id}
 
 
-def test_unknown_malformed_revoked_and_expired_tokens_get_the_same_error(env):
-    expired = env.recipient("expired")
-    env.clock.seconds += DAY
+def test_unknown_malformed_and_revoked_tokens_get_the_same_error(env):
     env.admin.put_recipient("ann")
     revoked, secret = env.admin.issue_token("ann", lifetime_seconds=60)
     env.admin.revoke_token("ann", revoked.id)
     removed = env.recipient("bob")
     env.admin.remove_recipient("bob")
-    errors = [refusal(env.catalog(), token) for token in (new_token(), "garbled", "", secret, expired, removed)]
+    errors = [refusal(env.catalog(), token) for token in (new_token(), "garbled", "", secret, removed)]
     assert len({error.message for error in errors}) == 1
+    assert "expired at" not in errors[0].message
     assert all(error.token_was_sent for error in errors)
+
+
+def test_an_expired_token_says_when_it_expired(env):
+    env.clock.seconds = 1_800_000_000
+    env.admin.put_recipient("Ann")
+    token, secret = env.admin.issue_token("ann", lifetime_seconds=60)
+    env.clock.seconds += 60
+    callers = []
+    with pytest.raises(UnauthenticatedError) as caught:
+        env.catalog().authenticate(secret, on_caller=callers.append)
+    assert caught.value.message == (
+        "The bearer token expired at 2027-01-15T08:01:00Z. Please ask your share provider for a new one."
+    )
+    assert caught.value.token_was_sent
+    assert [(caller.name, caller.token_id) for caller in callers] == [("Ann", token.id)]
+
+
+def test_an_expired_token_says_so_after_its_recipient_was_changed_or_removed(env):
+    expired = env.recipient("ann")
+    env.clock.seconds += DAY
+    message = refusal(env.catalog(), expired).message
+    env.recipient("ann")
+    assert env.admin.recipient("ann").tokens[0].expires_at > env.clock.seconds
+    assert refusal(env.catalog(), expired).message == message
+    env.admin.remove_recipient("ann")
+    assert refusal(env.catalog(), expired).message == message
+
+
+def test_an_expired_token_that_is_revoked_is_forgotten(env):
+    env.admin.put_recipient("ann")
+    token, expired = env.admin.issue_token("ann", lifetime_seconds=DAY)
+    env.clock.seconds += DAY
+    env.admin.revoke_token("ann", token.id)
+    assert refusal(env.catalog(), expired).message == refusal(env.catalog(), new_token()).message
+
+
+def test_a_token_item_without_an_id_is_accepted_and_gets_its_id_with_the_next_change(env):
+    """Earlier versions wrote no id."""
+    secret = env.recipient("ann")
+    (token,) = env.admin.recipient("ann").tokens
+    key = {"pk": {"S": f"TOKEN#{token.sha256}"}, "sk": {"S": "#TOKEN"}}
+    env.client.update_item(
+        TableName=env.table_name,
+        Key=key,
+        UpdateExpression="REMOVE #id",
+        ExpressionAttributeNames={"#id": "id"},
+    )
+    assert env.catalog().authenticate(secret).token_id is None
+    env.admin.put_recipient("ann", comment="changed")
+    assert env.catalog().authenticate(secret).token_id == token.id
+
+
+def test_authenticating_an_expired_token_takes_one_call(env):
+    token = env.recipient("ann")
+    env.clock.seconds += DAY
+    with counted_calls(env.client) as calls:
+        refusal(env.catalog(), token)
+    assert calls == ["BatchGetItem"]
 
 
 def test_a_missing_token_is_reported_as_not_sent(env):
@@ -88,6 +147,96 @@ def test_a_table_and_its_signing_keys_are_read_in_one_call(env):
     assert tokens().read_refresh(issued_with_new_key).version == 8
     with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
         tokens().read_refresh(issued)
+
+
+class WarmFunction:
+    """A process that has cached a table and the signing keys, while another process (`other`) has not."""
+
+    def __init__(self, env, cache_seconds: float = 60) -> None:
+        env.share("sales", "core.trips")
+        self.token = env.recipient("ann", "sales")
+        self._warm, self._env = env.catalog(cache_seconds), env
+        self.tokens()
+
+    def tokens(self, table: str = "trips") -> TableTokens:
+        return self._warm.find_table(self.token, "sales", "core", table).table_tokens()
+
+    def other(self) -> TableTokens:
+        return self._env.catalog().find_table(self.token, "sales", "core", "trips").table_tokens()
+
+    def forged(self) -> str:
+        """A refresh token that no key has signed."""
+        token = self.other().issue_refresh(7, "", "")
+        return ("B" if token.startswith("A") else "A") + token[1:]
+
+    def rotate_twice(self) -> None:
+        self._env.clock.seconds += 2
+        self._env.admin.rotate_signing_keys()
+        self._env.admin.rotate_signing_keys()
+
+
+def test_a_warm_function_accepts_new_tokens_at_once_after_two_rotations_of_the_keys(env):
+    function = WarmFunction(env)
+    function.rotate_twice()
+    issued = function.other().issue_refresh(7, "", "")
+    with counted_calls(env.client) as calls:
+        tokens = function.tokens()
+        assert tokens.read_refresh(issued).version == 7
+    assert calls == ["BatchGetItem"]
+    # The answer to this request, and the next requests, use the new keys.
+    assert function.other().read_refresh(tokens.issue_refresh(8, "", "")).version == 8
+    with counted_calls(env.client) as calls:
+        assert function.tokens().read_refresh(issued).version == 7
+    assert calls == []
+
+
+def test_a_page_token_of_a_listing_is_accepted_at_once_after_two_rotations_of_the_keys(env):
+    function = WarmFunction(env)
+    warm = env.catalog(cache_seconds=60)
+    env.share("more")
+    env.admin.grant("ann", "more")
+    warm.list_shares(function.token, page())
+    function.rotate_twice()
+    token = env.catalog().list_shares(function.token, page(1)).next_page_token
+    assert [share.name for share in warm.list_shares(function.token, page(1, token)).items] == ["sales"]
+
+
+def test_invalid_tokens_look_up_the_keys_at_most_once_a_second(env):
+    function = WarmFunction(env)
+    forged = function.forged()
+
+    def calls_for_invalid_tokens() -> int:
+        with counted_calls(env.client) as calls:
+            for _ in range(20):
+                with pytest.raises(InvalidParameterError, match="Error decoding refresh token"):
+                    function.tokens().read_refresh(forged)
+        return len(calls)
+
+    counts = []
+    for _ in range(3):
+        env.clock.seconds += 1
+        counts.append(calls_for_invalid_tokens())
+    assert counts == [1, 1, 1]
+
+
+def test_an_invalid_token_causes_no_second_call_if_the_keys_were_just_read(env):
+    function = WarmFunction(env)
+    env.clock.seconds += 1000
+    forged = function.forged()
+    with counted_calls(env.client) as calls, pytest.raises(InvalidParameterError):
+        function.tokens().read_refresh(forged)
+    assert calls == ["BatchGetItem"]
+
+
+def test_every_call_for_a_table_also_reads_the_signing_keys(env):
+    """Otherwise a warm function would sign with a key that two rotations have removed, for minutes."""
+    function = WarmFunction(env)
+    function.rotate_twice()
+    env.share("sales", "core.other")
+    with counted_calls(env.client) as calls:
+        issued = function.tokens("other").tokens
+    assert calls == ["BatchGetItem"]
+    assert issued.keys == function.other().tokens.keys
 
 
 def test_a_table_is_not_found_if_any_level_is_missing_or_not_granted(env):

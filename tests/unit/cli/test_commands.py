@@ -174,7 +174,9 @@ def test_a_missing_entry_is_an_error_in_one_line(sluice, filled, command):
             ("token", "issue", "acme", "--expires", "soon"),
             "'soon' is not a duration. Expected a value such as 90d, 12h or 30m.",
         ),
-        (("token", "issue", "acme", "--expires", "0d"), "A token lives for 1 to"),
+        (("token", "issue", "acme", "--expires", "0d"), "A token lives for 1 second to 365 days, not 0 days"),
+        (("token", "issue", "acme", "--expires", "366d"), "A token lives for 1 second to 365 days, not 366 days"),
+        (("token", "rotate", "acme", "--expires", "366d"), "or change the maximum (SLUICE_MAX_TOKEN_DAYS)."),
         (
             ("token", "issue", "acme", "--endpoint", "sharing.example"),
             "'sharing.example' is not an endpoint URL. Expected https://",

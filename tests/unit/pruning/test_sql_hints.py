@@ -323,7 +323,7 @@ def test_the_notes_list_used_and_ignored_parts():
         ("c > 5", "statistics", None),
         ("F(s) = 1", None, "pruning does not support this SQL"),
         ("nowhere = 1", None, "the table has no such column"),
-        ("c = 'five'", None, "'five' has no exact meaning for a column of type long"),
+        ("c = 'five'", None, "the literal has no exact meaning for a column of type long"),
         ("1 = 1", "constants", None),
     ]
 

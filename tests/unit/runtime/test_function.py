@@ -133,9 +133,9 @@ def test_each_request_logs_one_line_with_recipient_table_and_outcome(
     log_lines: list[dict[str, object]],
 ) -> None:
     def handle(call: Call) -> Response:
-        call.observed.recipient, call.observed.table = "acme", "s.c.t"
+        call.observed.recipient, call.observed.token_id, call.observed.table = "acme", "t-1", "s.c.t"
         call.observed.files_listed, call.observed.files_pruned = 3, 7
-        call.observed.hints_ignored = ["f(x) = 1: why"]
+        call.observed.hints_ignored = ["x: why"]
         return Response(200)
 
     call(handle)
@@ -145,10 +145,11 @@ def test_each_request_logs_one_line_with_recipient_table_and_outcome(
         "route": "a_route",
         "status": 200,
         "recipient": "acme",
+        "token_id": "t-1",
         "table": "s.c.t",
         "files_listed": 3,
         "files_pruned": 7,
-        "hints_ignored": ["f(x) = 1: why"],
+        "hints_ignored": ["x: why"],
     }
     assert expected.items() <= line.items()
     assert float(str(line["latency_ms"])) >= 0

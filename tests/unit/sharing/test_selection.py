@@ -1,4 +1,5 @@
 import json
+from itertools import pairwise
 
 import pytest
 
@@ -94,9 +95,28 @@ def test_continuing_from_any_position_yields_the_remaining_files(hint: str | Non
     assert before == len(all_names)
 
 
-def test_ignored_parts_have_a_reason_and_a_limited_length():
-    ignored = select("p = 1 AND f(c) > 2 AND nothing = '" + "x" * 5000 + "'").ignored_parts()
-    assert len(ignored) == 2
-    assert ignored[0].startswith("F(c) > 2: ") or ignored[0].startswith("f(c) > 2: ")
-    assert all(len(part) < 500 for part in ignored)
+def test_ignored_parts_have_a_reason_and_the_columns_but_no_literals():
+    assert select("p = 1 AND f(c, 77, p) > 2 AND C = 'ann@example.com'").ignored_parts() == [
+        "c, p: pruning does not support this SQL",
+        "C: the literal has no exact meaning for a column of type long",
+    ]
     assert select("p = 1").ignored_parts() == []
+
+
+def test_a_name_that_is_no_column_is_not_logged():
+    assert select("c = ann AND ann = 1 AND f(ann) = c").ignored_parts() == [
+        "c, ?: the table has no such column",
+        "?: the table has no such column",
+        "c, ?: pruning does not support this SQL",
+    ]
+
+
+def test_ignored_parts_are_logged_once_and_have_a_limited_number_and_length():
+    assert select("f(c) = 1 OR f(c) = 2").ignored_parts() == ["c: pruning does not support this SQL"]
+    names = [f"name_{number}_{'x' * 100}" for number in range(20)]
+    fields = [{"name": name, "type": "long", "nullable": True, "metadata": {}} for name in names]
+    wide = Metadata("m", json.dumps({"type": "struct", "fields": fields}), ())
+    hints = (" OR ".join(f"f({first}) = g({second})" for first, second in pairwise(names)),)
+    ignored = Selection.of(QueryRequest(predicate_hints=hints), wide).ignored_parts()
+    assert len(ignored) == 10
+    assert all(len(part) < 250 for part in ignored)
