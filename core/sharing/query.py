@@ -30,13 +30,15 @@ def answer_query(
     if query.starting_version is not None:
         return answer_stream(tables, table, query, query.starting_version, options, tokens)
     storage = tables.open(table)
-    start, refresh = START, None
+    start, refresh, first_issued_at = START, None, None
     if query.page_token is not None:
         page = SnapshotPage(*tokens.read_page(query, query.page_token))
         snapshot, start = _snapshot_of_page(tables, table, storage, page), Position(page.last_file, page.rows)
+        first_issued_at = page.first_issued_at
     elif query.refresh_token is not None:
         refresh = tokens.read_refresh(query.refresh_token)
         snapshot = _refreshed(tables, table, storage, query, refresh)
+        first_issued_at = refresh.first_issued_at
     else:
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
         snapshot = _in_stable_order(tables, storage, query, snapshot)
@@ -48,7 +50,7 @@ def answer_query(
     pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
     def token_at(position: Position) -> str:
-        return tokens.issue_page(query, SnapshotPage(*pinned, *position))
+        return tokens.issue_page(query, SnapshotPage(*pinned, *position, first_issued_at))
 
     body = answer.with_end(
         _lines(answer, head, snapshot, query, kept, start, token_at),
