@@ -6,7 +6,6 @@ even if history is not shared.
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 
 from core.api.requests.query import QueryRequest
@@ -57,7 +56,7 @@ def answer_query(
         required=query.include_refresh_token or query.max_files is not None,
         refresh_token=tokens.issue_refresh(*pinned, after=refresh) if query.include_refresh_token else None,
     )
-    return answer.response(snapshot.version, body)
+    return answer.response(snapshot.version, body, paged=query.page_size is not None)
 
 
 def _snapshot_of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
@@ -94,18 +93,23 @@ def _lines(
     position: Position,
     token_at: Callable[[Position], str],
 ) -> PagedLines:
+    answer.room.add(head)
     yield head
     time_travel = query.version is not None or query.timestamp is not None
     version, timestamp = (snapshot.version, snapshot.timestamp) if time_travel else (None, None)
-    remaining = query.page_size or sys.maxsize
+    if query.page_size is None:
+        for batch in kept:
+            yield from answer.file_lines(batch.files, version, timestamp)
+        return None
+    remaining = query.page_size
     for batch in kept:
         page = batch if len(batch.file_numbers) <= remaining else batch.first(remaining)
-        yield from answer.file_lines(page.files, version, timestamp)
-        if page.file_numbers:
-            position = Position(page.file_numbers[-1], position.rows + sum(page.rows))
-        if page is not batch:
+        written = yield from answer.page_lines(page.files, version, timestamp)
+        if written:
+            position = Position(page.file_numbers[written - 1], position.rows + sum(page.rows[:written]))
+        if written < len(batch.file_numbers):
             return token_at(position)
-        remaining -= len(page.file_numbers)
+        remaining -= written
     return None
 
 
