@@ -47,6 +47,13 @@ class AnswerTooLargeError(SharingError):
     code = "RESOURCE_LIMIT_EXCEEDED"
 
 
+class DeadlineExceededError(SharingError):
+    """The request would take longer than the function may run. A 400, because clients retry a 5xx for minutes."""
+
+    status = 400
+    code = "DEADLINE_EXCEEDED"
+
+
 class UnauthenticatedError(SharingError):
     status = 401
     code = "UNAUTHENTICATED"

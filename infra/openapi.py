@@ -75,7 +75,10 @@ LIMITS: dict[str, Document] = {
     "startingVersion": {"minimum": 0},
     "limitHint": {"minimum": 0},
 }
-NOTES = {"maxFiles": f" Pages have at most {MAX_PAGE_FILES:,} files. Without it, all files are on one page."}
+NOTES = {
+    "maxFiles": f" Pages have at most {MAX_PAGE_FILES:,} files, and fewer if these would not fit into the 6 MB of an "
+    "answer. Without it, all files are on one page."
+}
 BODY_NOTE = "Unknown fields are ignored, null counts as absent, and numbers can be sent as strings."
 TYPES: dict[type, Document] = {
     str: {"type": "string"},

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from core.api.json import dumps
+from core.api.room import PageRoom
 from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedError
 
 JSON = "application/json; charset=utf-8"
@@ -22,15 +23,17 @@ class Response:
     status: int
     headers: dict[str, str] = field(default_factory=dict)
     body: Iterator[bytes] = field(default_factory=lambda: iter(()))
+    room: PageRoom | None = None
+    """The room of a page. A front end can limit it before it reads the body. None if the answer cannot end early."""
 
 
 def json_response(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(status, {"Content-Type": JSON, **(headers or {})}, iter((dumps(document),)))
 
 
-def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str]) -> Response:
+def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str], room: PageRoom | None = None) -> Response:
     """`lines` must include their line endings."""
-    return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines))
+    return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines), room)
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:

@@ -10,12 +10,13 @@ import json
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
-from core.api.tokens import PAGE_LIFETIME_SECONDS, ExpiredTokenError, InvalidTokenError, SignedTokens
+from core.api.tokens import ExpiredTokenError, InvalidTokenError, SignedTokens
 from core.errors import InvalidParameterError
 
 REFRESH_LIFETIME_SECONDS = 3600
-# Counted from the first token, so that recipients without history access cannot read an old version forever.
-REFRESHES_SECONDS = 24 * 3600
+# How long a chain of pages and refreshes can read its pinned version. Counted from the first answer, so that recipients
+# without history access cannot read an old version forever.
+CHAIN_SECONDS = 24 * 3600
 REFRESH = "refresh"
 MAX_SHOWN = 100
 
@@ -31,6 +32,8 @@ class SnapshotPage(NamedTuple):
     last_file: int
     rows: int
     """Number of rows on previous pages that count towards the limit."""
+    first_issued_at: int | None = None
+    """When the first token of this chain was issued, in seconds since 1970; None on the first page."""
 
 
 class RangePage(NamedTuple):
@@ -44,6 +47,8 @@ class RangePage(NamedTuple):
     """The version whose metadata the answer starts with."""
     version: int
     files: int
+    first_issued_at: int | None = None
+    """When the first token of this chain was issued, in seconds since 1970; None on the first page."""
 
 
 class Refresh(NamedTuple):
@@ -78,7 +83,10 @@ class TableTokens:
     table_id: str
 
     def issue_page(self, request: PagedRequest, page: SnapshotPage | RangePage) -> str:
-        return self._issue(request.purpose, [request.checksum, *page], PAGE_LIFETIME_SECONDS)
+        """The token expires at the end of the page's chain. The first token starts a chain."""
+        chain_start = self._chain_start(page.first_issued_at)
+        fields = [request.checksum, *page._replace(first_issued_at=chain_start)]
+        return self._issue(request.purpose, fields, self._remaining(chain_start))
 
     def read_page(self, request: PagedRequest, token: str) -> list[Any]:
         """Returns the fields of a page token that was issued for this request."""
@@ -92,13 +100,18 @@ class TableTokens:
 
     def issue_refresh(self, version: int, checkpoint_id: str, tip: str, *, after: Refresh | None = None) -> str:
         """`after` is the refresh token of the current request, if it has one."""
-        now = int(self.tokens.now)
-        refresh = Refresh(version, checkpoint_id, tip, after.first_issued_at if after else now)
-        remaining = refresh.first_issued_at + REFRESHES_SECONDS - now
+        refresh = Refresh(version, checkpoint_id, tip, self._chain_start(after and after.first_issued_at))
+        remaining = self._remaining(refresh.first_issued_at)
         return self._issue(REFRESH, [*refresh], min(REFRESH_LIFETIME_SECONDS, remaining))
 
     def read_refresh(self, token: str) -> Refresh:
         return Refresh(*self._read(REFRESH, token, "refresh token", undecodable="Error decoding refresh token"))
+
+    def _chain_start(self, first_issued_at: int | None) -> int:
+        return int(self.tokens.now) if first_issued_at is None else first_issued_at
+
+    def _remaining(self, first_issued_at: int) -> int:
+        return first_issued_at + CHAIN_SECONDS - int(self.tokens.now)
 
     def _issue(self, purpose: str, fields: list[Any], lifetime_seconds: int) -> str:
         content = json.dumps([self.table_id, *fields], separators=(",", ":")).encode()

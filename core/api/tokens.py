@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 Scope = tuple[str, ...]
 
+# Of listings. The page tokens of a table expire with their chain (`table_tokens`).
 PAGE_LIFETIME_SECONDS = 3 * 24 * 3600
 # A new key signs only after every process has had time to refresh its cached keys.
 SETTLING_SECONDS = 600

@@ -1,7 +1,7 @@
 """Conversion of API Gateway REST proxy events to requests, and of responses to proxy answers.
 
 Lambda rejects answers over 6 MB, and API Gateway then returns a 502. This module calculates the exact size of an answer
-and raises an error of the protocol instead.
+and raises an error of the protocol instead. A page ends before that: a meter measures it while it is written.
 """
 
 import base64
@@ -14,6 +14,7 @@ from urllib.parse import unquote
 
 from core.api.requests.request import Request
 from core.api.response import Response
+from core.api.room import PageRoom
 from core.errors import AnswerTooLargeError
 
 if TYPE_CHECKING:
@@ -24,12 +25,14 @@ if TYPE_CHECKING:
 FAST, SMALL = 2, 6
 GZIP_FORMAT = 31
 MAX_ANSWER_BYTES = 6_291_556
+# Kept free on a page for the endStreamAction with two tokens, and for what gzip adds at the end.
+PAGE_END_BYTES = 4096
 # JSON escapes a character with at most 6 characters, as in \u0000.
 MAX_ESCAPED = 6
 TOO_LARGE = (
-    "The response is larger than the 6 MB that this server can send. Request fewer files with a predicate "
-    "(jsonPredicateHints) or a limitHint, accept gzip, or read the table's directory with temporary table credentials "
-    "if the provider offers them."
+    "The response is larger than the 6 MB that this server can send. Ask for pages with maxFiles if the client can "
+    "page, request fewer files with a predicate (jsonPredicateHints) or a limitHint, accept gzip, or read the table's "
+    "directory with temporary table credentials if the provider offers them."
 )
 
 
@@ -62,16 +65,17 @@ def buffered_response(response: Response, request: Request) -> ProxyResponse:
     answer = ProxyResponse(statusCode=response.status, headers=dict(response.headers), body="", isBase64Encoded=False)
     if request.method == "HEAD":
         return answer
-    chunks = filter(None, response.body)
     if not accepts_gzip(request.headers.get("accept-encoding", "")):
-        answer["body"] = _text(chunks, room=_room(answer))
-    elif first := next(chunks, None):  # An empty body has no encoding.
-        answer["headers"] |= {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
-        answer["isBase64Encoded"] = True
-        # Base64 encodes three bytes as four characters, none of which JSON escapes.
-        content = _gzip(chain((first,), chunks), room=_room(answer) // 4 * 3)
-        answer["body"] = base64.b64encode(content).decode("ascii")
-    return answer
+        answer["body"] = _text(response.body, _room(answer), response.room)
+        return answer
+    encoded = answer | {
+        "headers": answer["headers"] | {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"},
+        "isBase64Encoded": True,
+    }
+    # Base64 encodes three bytes as four characters, none of which JSON escapes.
+    content = _gzip(response.body, _room(encoded) // 4 * 3, response.room)
+    # An empty body has no encoding.
+    return encoded | {"body": base64.b64encode(content).decode("ascii")} if content else answer
 
 
 def accepts_gzip(accept_encoding: str) -> bool:
@@ -98,7 +102,9 @@ def _sent_bytes(value: object) -> int:
     return len(json.dumps(value, ensure_ascii=False).encode())
 
 
-def _text(chunks: Iterable[bytes], room: int) -> str:
+def _text(chunks: Iterable[bytes], room: int, page: PageRoom | None) -> str:
+    if page is not None:
+        page.limit(_TextMeter(room))
     text = b"".join(_at_most(room, chunks)).decode()
     if len(text) * MAX_ESCAPED > room and _sent_bytes(text) - len('""') > room:
         raise AnswerTooLargeError(TOO_LARGE)
@@ -111,14 +117,70 @@ def gzip_compressor() -> "Compress":
     return isal_zlib.compressobj(FAST, zlib.DEFLATED, GZIP_FORMAT)
 
 
-def _gzip(chunks: Iterator[bytes], room: int) -> bytes:
-    compressor = gzip_compressor()
-    output = bytearray()
+class _TextMeter:
+    """Measures lines as they appear in the JSON of an answer. Lines are ASCII and contain no control characters."""
+
+    def __init__(self, room: int) -> None:
+        self._left = room - PAGE_END_BYTES
+
+    def fits(self, lines: bytes) -> bool:
+        return self._size(lines) <= self._left
+
+    def add(self, lines: bytes) -> None:
+        self._left -= self._size(lines)
+
+    @staticmethod
+    def _size(lines: bytes) -> int:
+        return len(lines) + lines.count(b'"') + lines.count(b"\\") + lines.count(b"\n")
+
+
+class _GzipMeter:
+    """Compresses an answer and measures it: exactly up to the last flush, and as if incompressible after it.
+
+    A flush completes the output for all input so far. It costs a few bytes, so it happens only if lines might not fit.
+    """
+
+    def __init__(self, room: int) -> None:
+        self.output = bytearray()
+        self._compressor: Compress | None = None
+        self._limit = room - PAGE_END_BYTES
+        self._announced = 0  # bytes that were added to the page but not compressed yet
+        self._unflushed = 0
+
+    def fits(self, lines: bytes) -> bool:
+        left = self._limit - self._announced - len(lines)
+        if len(self.output) + self._unflushed <= left:
+            return True
+        if self._compressor is not None and self._unflushed:
+            self.output += self._compressor.flush(zlib.Z_SYNC_FLUSH)
+            self._unflushed = 0
+        return len(self.output) + self._unflushed <= left
+
+    def add(self, lines: bytes) -> None:
+        self._announced += len(lines)
+
+    def compress(self, chunk: bytes) -> None:
+        if self._compressor is None:
+            self._compressor = gzip_compressor()
+        self.output += self._compressor.compress(chunk)
+        self._announced -= len(chunk)
+        self._unflushed += len(chunk)
+
+    def finish(self) -> bytes:
+        """Returns the whole output; nothing if there was no input."""
+        return bytes(self.output + self._compressor.flush()) if self._compressor else b""
+
+
+def _gzip(body: Iterator[bytes], room: int, page: PageRoom | None) -> bytes:
+    meter = _GzipMeter(room)
+    if page is not None:
+        page.limit(meter)
+    chunks = filter(None, body)
     for chunk in chunks:
-        output += compressor.compress(chunk)
-        if len(output) > room:
+        meter.compress(chunk)
+        if len(meter.output) > room:
             break
-    compressed = bytes(output + compressor.flush())
+    compressed = meter.finish()
     if len(compressed) <= room:
         return compressed
     return b"".join(_at_most(room, _gzip_small(chain(_decompress(compressed), chunks))))

@@ -41,6 +41,7 @@ def record(
             "files_pruned": observed.files_pruned,
             "hints_ignored": observed.hints_ignored or None,
             "latency_ms": milliseconds,
+            "stage": observed.stage,
         },
     )
     # `Metrics` is shared by a process and would mix up concurrent requests in `sluice serve`.

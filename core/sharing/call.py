@@ -9,6 +9,10 @@ if TYPE_CHECKING:
     from core.catalog.reader import Caller, TableAccess
     from core.sharing.services import Services
 
+# The stages of a request: reading the catalog; assuming the storage role and reading the table's log; selecting,
+# signing and writing the files.
+CATALOG, TABLE, ANSWER = "catalog", "table", "answer"
+
 
 @dataclass(slots=True)
 class Observed:
@@ -23,6 +27,7 @@ class Observed:
     hints_ignored: list[str] = field(default_factory=list)
     """Columns of predicate hints that could not be used, each with the reason. Never a literal."""
     urls_signed: int = 0
+    stage: str = CATALOG
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,4 +49,5 @@ class Call:
         )
         # Escape characters that cannot be encoded, which a path may contain.
         self.observed.table = f"{share}.{schema}.{table}".encode(errors="backslashreplace").decode()
+        self.observed.stage = TABLE
         return access

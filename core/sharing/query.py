@@ -6,7 +6,6 @@ even if history is not shared.
 """
 
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 
 from core.api.requests.query import QueryRequest
@@ -30,13 +29,15 @@ def answer_query(
     if query.starting_version is not None:
         return answer_stream(tables, table, query, query.starting_version, options, tokens)
     storage = tables.open(table)
-    start, refresh = START, None
+    start, refresh, first_issued_at = START, None, None
     if query.page_token is not None:
         page = SnapshotPage(*tokens.read_page(query, query.page_token))
         snapshot, start = _snapshot_of_page(tables, table, storage, page), Position(page.last_file, page.rows)
+        first_issued_at = page.first_issued_at
     elif query.refresh_token is not None:
         refresh = tokens.read_refresh(query.refresh_token)
         snapshot = _refreshed(tables, table, storage, query, refresh)
+        first_issued_at = refresh.first_issued_at
     else:
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
         snapshot = _in_stable_order(tables, storage, query, snapshot)
@@ -48,14 +49,14 @@ def answer_query(
     pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
     def token_at(position: Position) -> str:
-        return tokens.issue_page(query, SnapshotPage(*pinned, *position))
+        return tokens.issue_page(query, SnapshotPage(*pinned, *position, first_issued_at))
 
     body = answer.with_end(
         _lines(answer, head, snapshot, query, kept, start, token_at),
         required=query.include_refresh_token or query.max_files is not None,
         refresh_token=tokens.issue_refresh(*pinned, after=refresh) if query.include_refresh_token else None,
     )
-    return answer.response(snapshot.version, body)
+    return answer.response(snapshot.version, body, paged=query.page_size is not None)
 
 
 def _snapshot_of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:
@@ -92,18 +93,23 @@ def _lines(
     position: Position,
     token_at: Callable[[Position], str],
 ) -> PagedLines:
+    answer.room.add(head)
     yield head
     time_travel = query.version is not None or query.timestamp is not None
     version, timestamp = (snapshot.version, snapshot.timestamp) if time_travel else (None, None)
-    remaining = query.page_size or sys.maxsize
+    if query.page_size is None:
+        for batch in kept:
+            yield from answer.file_lines(batch.files, version, timestamp)
+        return None
+    remaining = query.page_size
     for batch in kept:
         page = batch if len(batch.file_numbers) <= remaining else batch.first(remaining)
-        yield from answer.file_lines(page.files, version, timestamp)
-        if page.file_numbers:
-            position = Position(page.file_numbers[-1], position.rows + sum(page.rows))
-        if page is not batch:
+        written = yield from answer.page_lines(page.files, version, timestamp)
+        if written:
+            position = Position(page.file_numbers[written - 1], position.rows + sum(page.rows[:written]))
+        if written < len(batch.file_numbers):
             return token_at(position)
-        remaining -= len(page.file_numbers)
+        remaining -= written
     return None
 
 

@@ -134,7 +134,7 @@ def answer_range(
         gate.allow_only(protocol)
     lines = _lines(answer, commit_range, protocol, commits, select, gate, token_at)
     body = answer.with_end(lines, required=commit_range.page_size is not None)
-    return answer.response(commit_range.first.version, body)
+    return answer.response(commit_range.first.version, body, paged=commit_range.page_size is not None)
 
 
 def data_changes(commit: Commit) -> list[FileAction]:
@@ -154,8 +154,11 @@ def _lines(
     """`protocol` covers the whole range, because Spark rejects metadata that needs more than the protocol allows."""
     page, head = commit_range.page, commit_range.head
     with_protocol = commit_range.with_protocol and answer.response_format == DELTA
-    yield answer.protocol_line(head.protocol, version=head.version) if with_protocol else answer.protocol_line(protocol)
-    yield answer.metadata_line(head.metadata, totals=head, version=head.version)
+    shown, version = (head.protocol, head.version) if with_protocol else (protocol, None)
+    first_lines = answer.protocol_line(shown, version=version)
+    first_lines += answer.metadata_line(head.metadata, totals=head, version=head.version)
+    answer.room.add(first_lines)
+    yield first_lines
     remaining = commit_range.page_size or sys.maxsize
     pending: list[bytes] = []  # lines that must be on the same page as the next file
     for commit in commits:
@@ -169,12 +172,20 @@ def _lines(
         for file in files[written:]:
             if remaining == 0:
                 return token_at(page)
-            yield from pending
+            pending.append(answer.change_line(file, commit.version, commit.timestamp, partitioned=partitioned))
+            lines = b"".join(pending)
+            if not answer.room.take(lines):
+                answer.take_back(1)
+                return token_at(page)
+            yield lines
             pending.clear()
-            yield answer.change_line(file, commit.version, commit.timestamp, partitioned=partitioned)
             remaining, written = remaining - 1, written + 1
             page = page._replace(version=commit.version, files=written)
-    yield from pending
+    if pending:
+        lines = b"".join(pending)
+        if not answer.room.take(lines, files=0):
+            return token_at(page)
+        yield lines
     return None
 
 

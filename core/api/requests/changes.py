@@ -30,7 +30,7 @@ class MaxFiles:
 class ChangesRequest:
     """A range with one start and at most one end, each a version or a timestamp."""
 
-    purpose: ClassVar[str] = "changes"
+    purpose: ClassVar[str] = "changes-2"
 
     starting_version: int | None
     starting_timestamp: str | None

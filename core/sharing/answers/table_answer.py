@@ -16,6 +16,7 @@ from core.api.lines import end_stream_line
 from core.api.requests.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, Capabilities, FileIdHash
 from core.api.requests.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
+from core.api.room import PageRoom
 from core.catalog.model import Table
 from core.delta.log.batch import FileBatch
 from core.delta.model import FileAction, Metadata, Protocol, Remove
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 # Files signed and written at a time. Larger blocks are not faster and take more memory.
 FILES_PER_WRITE = 1024
+# The same for a page, which may end within a block. The rest of the block is then signed in vain.
+PAGE_FILES_PER_WRITE = 128
 
 PagedLines: TypeAlias = Generator[bytes, None, str | None]
 """Yields the lines of a page and returns the token of the next page, or None on the last page."""
@@ -63,6 +66,7 @@ class TableAnswer(ABC):
         self._signers: dict[str, UrlSigner] = {}
         self._digest = hashlib.sha256 if (options.file_id_hash or self.response_format) == DELTA else hashlib.md5
         self._expires_at = storage.expires_at_ms
+        self.room = PageRoom()
 
     @abstractmethod
     def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes: ...
@@ -77,6 +81,35 @@ class TableAnswer(ABC):
         for begin in range(0, files.num_files, FILES_PER_WRITE):
             block = files.between(begin, begin + FILES_PER_WRITE)
             yield from file_lines(self._framed(block, version, timestamp), block.num_files)
+
+    def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:
+        """Yields lines like `file_lines` as long as the page has room for them. Returns the number of files written."""
+        written = 0
+        for begin in range(0, files.num_files, PAGE_FILES_PER_WRITE):
+            block = files.between(begin, begin + PAGE_FILES_PER_WRITE)
+            for lines in self._that_fit(file_lines(self._framed(block, version, timestamp), block.num_files)):
+                yield lines
+                written += lines.count(b"\n")
+            unsent = begin + block.num_files - written
+            if unsent > 0:
+                self.take_back(unsent)
+                break
+        return written
+
+    def take_back(self, num_files: int) -> None:
+        """Reports that the last files that lines were made for are not part of the answer."""
+        self._observed.files_listed -= num_files
+
+    def _that_fit(self, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        """Yields the lines before the first one that the page has no room for."""
+        for lines in blocks:
+            if self.room.take(lines, files=lines.count(b"\n")):
+                yield lines
+                continue
+            for line in lines.splitlines(keepends=True):
+                if not self.room.take(line):
+                    return
+                yield line
 
     @abstractmethod
     def _framed(self, files: FileBatch, version: int | None, timestamp: int | None) -> FramedFiles:
@@ -104,8 +137,13 @@ class TableAnswer(ABC):
                 ) from error
         return values or {}, size
 
-    def response(self, version: int, body: Iterable[bytes], *, may_end_stream: bool = True) -> Response:
-        """Confirms a requested endStreamAction in the header if the route can send one (`may_end_stream`)."""
+    def response(
+        self, version: int, body: Iterable[bytes], *, may_end_stream: bool = True, paged: bool = False
+    ) -> Response:
+        """Confirms a requested endStreamAction in the header if the route can send one (`may_end_stream`).
+
+        `paged` means that the client asked for pages. Any other client would take a part for the whole.
+        """
         confirmed = may_end_stream and self._options.capabilities.include_end_stream_action
         headers = {
             VERSION_HEADER: str(version),
@@ -113,7 +151,7 @@ class TableAnswer(ABC):
         }
         if self._options.file_id_hash is not None:
             headers[FILE_ID_HASH_HEADER] = self._options.file_id_hash
-        return ndjson_response(body, headers=headers)
+        return ndjson_response(body, headers=headers, room=self.room if paged else None)
 
     def with_end(self, body: PagedLines, *, required: bool, refresh_token: str | None = None) -> Iterator[bytes]:
         """Adds an endStreamAction only if it is required or requested. Clients fail on one that they do not expect."""

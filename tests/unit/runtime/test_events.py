@@ -6,17 +6,21 @@ import itertools
 import json
 import random
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from core.api.json import dump_line
 from core.api.requests.request import Request
-from core.api.response import Response
+from core.api.response import Response, ndjson_response
+from core.api.room import PageRoom
 from core.errors import AnswerTooLargeError
+from core.runtime import events
 from core.runtime.events import (
     MAX_ANSWER_BYTES,
+    PAGE_END_BYTES,
     ProxyResponse,
     accepts_gzip,
     buffered_response,
@@ -24,6 +28,7 @@ from core.runtime.events import (
     request_from_event,
 )
 from core.runtime.function import function
+from tests.examples import examples
 
 
 def test_an_event_can_have_only_a_method() -> None:
@@ -113,7 +118,7 @@ def test_an_answer_of_exactly_the_limit_is_sent() -> None:
 
 
 def test_an_answer_one_byte_over_the_limit_is_rejected() -> None:
-    with pytest.raises(AnswerTooLargeError, match="predicate.*limitHint.*gzip.*temporary table credentials"):
+    with pytest.raises(AnswerTooLargeError, match="maxFiles.*predicate.*limitHint.*gzip.*temporary table credentials"):
         answer_of([text_that_fills_an_answer(), b"x"])
 
 
@@ -157,6 +162,42 @@ def test_an_answer_that_fits_only_at_a_higher_level_is_compressed_again() -> Non
     answer = answer_of(chunks, encoding="gzip")
     assert serialized_size(answer) <= MAX_ANSWER_BYTES
     assert gzip.decompress(base64.b64decode(answer["body"])) == text
+
+
+def page_of(lines: Iterable[bytes], end: bytes, encoding: str) -> ProxyResponse:
+    """Returns the answer with the lines that the page has room for, and a last line."""
+    room = PageRoom()
+
+    def body() -> Iterator[bytes]:
+        for line in lines:
+            if not room.take(line):
+                break
+            yield line
+        yield end
+
+    response = ndjson_response(body(), headers={}, room=room)
+    return buffered_response(response, Request("GET", headers={"accept-encoding": encoding}))
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+@settings(max_examples=examples(25), deadline=None)
+@given(
+    limit=st.integers(150_000, 200_000),
+    sizes=st.lists(st.integers(500, 4_000), min_size=1, max_size=20),
+    variety=st.sampled_from([10, 1_000_000]),
+)
+def test_a_page_of_any_lines_fits_with_its_last_line(encoding: str, limit: int, sizes: list[int], variety: int) -> None:
+    """`variety` is the number of different lines, which decides how well they compress."""
+    noise = random.Random(limit)
+    texts = [noise.randbytes(size).hex() + '"\\\x00' for size in sizes]
+    lines = (dump_line([number % variety, texts[number % len(texts)]]) for number in itertools.count())
+    end = dump_line(incompressible(PAGE_END_BYTES // 2 - 100).hex())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(events, "MAX_ANSWER_BYTES", limit)
+        answer = page_of(lines, end, encoding)
+    assert limit - 110_000 < serialized_size(answer) <= limit
+    content = gzip.decompress(base64.b64decode(answer["body"])) if encoding == "gzip" else answer["body"].encode()
+    assert content.endswith(b"\n" + end)
 
 
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])

@@ -1,10 +1,12 @@
 """A shared table with its log in memory, and the answers to requests for it."""
 
+import base64
+import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import ClientError
 
@@ -18,6 +20,7 @@ from core.api.table_tokens import TableTokens
 from core.api.tokens import SignedTokens, SigningKey
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
+from core.runtime.events import buffered_response
 from core.sharing.answers.table_answer import AnswerOptions
 from core.sharing.call import Observed
 from core.sharing.changes import answer_changes
@@ -25,6 +28,9 @@ from core.sharing.metadata import answer_metadata
 from core.sharing.query import answer_query
 from core.sharing.tables import SharedTables
 from tests.unit.delta.builder import Action, TableInMemory
+
+if TYPE_CHECKING:
+    from core.api.room import Meter
 
 DELTA = "responseformat=delta;readerfeatures=deletionvectors,columnmapping,timestampntz"
 TABLE = Table("trips", "public", "sales", "s-1", "t-1", "s3://delta-tests/tables/one", history_shared=True)
@@ -42,6 +48,11 @@ class SharedTable:
         self.table = replace(TABLE, **table)
         self.observed = Observed()
         self.now: float = NOW
+        self.meter: Meter | None = None
+        """Limits the pages, as a front end does."""
+        self.accept_encoding: str | None = None
+        """Sends answers through the buffering front end, with this `Accept-Encoding`."""
+        self.sent_bytes = 0
         # Opening any table returns the session of the lake.
         storage: Any = SimpleNamespace(open=lambda *_, **__: self.lake.storage())
         self.tables = SharedTables(storage, DeltaTables())
@@ -91,8 +102,17 @@ class SharedTable:
 
     def _lines(self, response: Response) -> list[dict[str, Any]]:
         self.headers = response.headers
-        self.raw = [line for block in response.body for line in block.splitlines()]
+        if self.meter is not None and response.room is not None:
+            response.room.limit(self.meter)
+        body = response.body if self.accept_encoding is None else self._sent(response, self.accept_encoding)
+        self.raw = [line for block in body for line in block.splitlines()]
         return [json.loads(line) for line in self.raw]
+
+    def _sent(self, response: Response, accept_encoding: str) -> list[bytes]:
+        answer = buffered_response(response, Request("POST", headers={"accept-encoding": accept_encoding}))
+        self.sent_bytes = len(json.dumps(answer, ensure_ascii=False).encode())
+        body = answer["body"]
+        return [gzip.decompress(base64.b64decode(body)) if answer["isBase64Encoded"] else body.encode()]
 
     def _head(self, *, Bucket: str, Key: str) -> dict[str, int]:  # noqa: N803
         if Key not in self.lake.s3.objects:

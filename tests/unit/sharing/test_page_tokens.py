@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.api.table_tokens import REFRESH_LIFETIME_SECONDS
-from core.api.tokens import PAGE_LIFETIME_SECONDS
+from core.api.table_tokens import CHAIN_SECONDS, REFRESH_LIFETIME_SECONDS
 from core.errors import InvalidParameterError, MalformedRequestError
 from tests.unit.delta.builder import PROTOCOL, add, checkpoint, metadata, name
 from tests.unit.sharing.pages import MISMATCH, first_token, five_files, letters, refresh_token, refusal
@@ -83,7 +82,7 @@ class TestTokens:
         page, refresh = first_token(env), refresh_token(env)
         for lifetime, parameters in (
             (REFRESH_LIFETIME_SECONDS, {"refreshToken": refresh}),
-            (PAGE_LIFETIME_SECONDS, {"pageToken": page}),
+            (CHAIN_SECONDS, {"pageToken": page}),
         ):
             expires_at = NOW + lifetime
             env.now, env.table = expires_at - 1, replace(env.table, id="t-1")

@@ -1,11 +1,13 @@
 """Paged and refreshed answers: one version, no gaps, and only what the table shares."""
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from core.api.requests import query as query_module
-from core.api.table_tokens import REFRESH_LIFETIME_SECONDS, REFRESHES_SECONDS
+from core.api.requests.query import QueryRequest
+from core.api.table_tokens import CHAIN_SECONDS, REFRESH_LIFETIME_SECONDS
 from core.errors import MalformedRequestError
 from tests.unit.delta.builder import PROTOCOL, Action, add, checkpoint, metadata, name, remove
 from tests.unit.sharing.pages import FEED, first_token, five_files, letters, refresh_token, refusal, rows
@@ -97,6 +99,45 @@ class TestSnapshots:
         assert "is before the earliest" in refusal(env.query, timestamp="1970-01-01T00:00:00Z")
         env.query(timestamp="1970-01-01T00:00:00Z", pageToken=token)
         assert letters(env.raw) == "cde"
+
+
+class TestChains:
+    """A chain of page tokens ends a day after its first page, however often the next page is requested."""
+
+    @pytest.mark.parametrize(
+        ("route", "parameters"), [("query", {}), ("query", {"startingVersion": 0}), ("changes", {"startingVersion": 0})]
+    )
+    def test_a_chain_of_pages_ends_a_day_after_its_first_page(self, route: str, parameters: dict[str, int]) -> None:
+        env = five_files()
+        ask = getattr(env, route)
+        token = ask(maxFiles=1, **parameters)[-1]["endStreamAction"]["nextPageToken"]
+        for hours in (10, 20):
+            env.now = NOW + hours * 3600
+            env.restart()
+            end = ask(maxFiles=1, pageToken=token, **parameters)[-1]["endStreamAction"]
+            token = end["nextPageToken"]
+        env.now = NOW + CHAIN_SECONDS - 1
+        ask(maxFiles=1, pageToken=token, **parameters)
+        assert letters(env.raw) == "d"
+        env.now = NOW + CHAIN_SECONDS
+        expired = refusal(ask, maxFiles=1, pageToken=token, **parameters)
+        assert expired == "The page token has expired. Please restart the query."
+
+    def test_the_pages_of_a_refreshed_answer_end_with_the_chain_of_its_refresh_tokens(self) -> None:
+        env = five_files(history_shared=False)
+        refresh = refresh_token(env)
+        env.now = NOW + 1800
+        token = first_token(env, refreshToken=refresh)
+        env.now = NOW + CHAIN_SECONDS - 1
+        env.query(pageToken=token)
+        env.now = NOW + CHAIN_SECONDS
+        assert refusal(env.query, pageToken=token) == "The page token has expired. Please restart the query."
+
+    def test_a_token_that_was_issued_before_chains_cannot_be_decoded(self) -> None:
+        env = five_files()
+        fields = json.dumps([env.table.id, QueryRequest().checksum, 0, "-1:0", "", 2, 0]).encode()
+        token = env.tokens().tokens.issue(("query", "r-1"), fields, lifetime_seconds=3600)
+        assert refusal(env.query, pageToken=token).startswith("Error decoding the page token")
 
 
 class TestRanges:
@@ -277,12 +318,12 @@ class TestRefreshes:
     def test_a_chain_of_refreshes_ends_after_a_day(self) -> None:
         env = five_files(history_shared=False)
         token = refresh_token(env)
-        while env.now + REFRESH_LIFETIME_SECONDS < NOW + REFRESHES_SECONDS:
+        while env.now + REFRESH_LIFETIME_SECONDS < NOW + CHAIN_SECONDS:
             env.now += REFRESH_LIFETIME_SECONDS - 1
             token = refresh_token(env, refreshToken=token)
-        env.now = NOW + REFRESHES_SECONDS - 1
+        env.now = NOW + CHAIN_SECONDS - 1
         env.query(refreshToken=token)
-        env.now = NOW + REFRESHES_SECONDS
+        env.now = NOW + CHAIN_SECONDS
         assert refusal(env.query, refreshToken=token) == "The refresh token has expired. Please restart the query."
 
     def test_a_refresh_may_change_the_limit_and_use_pages(self) -> None:
