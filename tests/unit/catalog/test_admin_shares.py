@@ -137,7 +137,7 @@ def test_a_page_token_of_a_table_is_invalid_for_the_table_with_the_same_id_in_an
     token = env.recipient("ann", "one", "two")
     query = QueryRequest(max_files=1)
     one, two = (env.catalog().find_table(token, name, "s", "trips").table_tokens() for name in ("one", "two"))
-    page = one.issue_page(query, SnapshotPage(0, "checkpoint", "tip", 1, 0))
+    page = one.issue_page(query, SnapshotPage(*[0] * len(SnapshotPage._fields)))
     assert one.read_page(query, page)[0] == 0
     with pytest.raises(InvalidParameterError, match="does not match the table being queried"):
         two.read_page(query, page)
