@@ -23,12 +23,13 @@ from core.catalog.model import Grant, Recipient, Schema, Share, Table, Token
 Item = dict[str, Any]
 """An item as plain Python values, including `pk` and `sk`."""
 
+OWNERS = "table"
+"""The attribute of an id's item that names its tables."""
 SHARES = "SHARES"
 RECIPIENTS = "RECIPIENTS"
 SCHEMAS = "SCHEMA#"
 TABLES = "TABLE#"
 TTL = "ttl"
-OWNERS = "table"
 
 
 class Key(NamedTuple):

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
     from core.sharing.row_counts import FooterRowCounts
 
+UNKNOWN_ROWS = -1
 # Files evaluated at a time if there is a limit, because the first few files often have enough rows.
 LIMITED_BATCH = 256
-UNKNOWN_ROWS = -1
 MAX_LOGGED_PARTS = 10
 MAX_LOGGED_TEXT = 200
 

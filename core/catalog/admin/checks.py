@@ -45,6 +45,15 @@ def check_share(share: Share) -> None:
         check_texts(**{f"property {name!a}": name + value})
 
 
+def same_location(one: str, other: str) -> bool:
+    """Whether two S3 locations are the same directory, whatever the scheme (`s3`, `s3a`, `s3n`) and a last slash."""
+    return _directory(one) == _directory(other)
+
+
+def _directory(location: str) -> str:
+    return _S3_SCHEME.sub("s3://", location).rstrip("/")
+
+
 def check_table(table: Table) -> None:
     check_name("table", table.name)
     check_id(table.id)
@@ -69,15 +78,6 @@ def check_table(table: Table) -> None:
         raise InvalidEntryError(
             f"the staleness must be 0 to {MAX_STALENESS_SECONDS} seconds: {table.staleness_seconds}"
         )
-
-
-def same_location(one: str, other: str) -> bool:
-    """Whether two S3 locations are the same directory, whatever the scheme (`s3`, `s3a`, `s3n`) and a last slash."""
-    return _directory(one) == _directory(other)
-
-
-def _directory(location: str) -> str:
-    return _S3_SCHEME.sub("s3://", location).rstrip("/")
 
 
 def check_lifetime(seconds: int) -> None:
