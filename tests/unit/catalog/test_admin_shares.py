@@ -1,7 +1,5 @@
 import pytest
 
-from core.api.requests.query import QueryRequest
-from core.api.table_tokens import SnapshotPage
 from core.catalog.admin import shares
 from core.catalog.errors import (
     CatalogError,
@@ -132,15 +130,14 @@ def test_a_common_id_is_taken_until_the_last_of_its_tables_is_removed(env, last)
     assert env.admin.put_table("other", "s", "t", location="s3://bucket/else", table_id="same").outcome == "created"
 
 
-def test_a_page_token_of_a_table_is_invalid_for_the_table_with_the_same_id_in_another_share(env):
+def test_a_token_of_a_table_is_invalid_for_the_table_with_the_same_id_in_another_share(env):
     shared_three_times(env)
     token = env.recipient("ann", "one", "two")
-    query = QueryRequest(max_files=1)
     one, two = (env.catalog().find_table(token, name, "s", "trips").table_tokens() for name in ("one", "two"))
-    page = one.issue_page(query, SnapshotPage(*[0] * len(SnapshotPage._fields)))
-    assert one.read_page(query, page)[0] == 0
+    refresh = one.issue_refresh(7, "checkpoint", "tip")
+    assert one.read_refresh(refresh).version == 7
     with pytest.raises(InvalidParameterError, match="does not match the table being queried"):
-        two.read_page(query, page)
+        two.read_refresh(refresh)
 
 
 def test_a_share_or_schema_with_children_is_removed_only_with_cascade(env):
