@@ -46,11 +46,14 @@ def apply(
     """
     from cli.apply.plan import described_tables, plan
     from cli.apply.shares_file import load
+    from cli.apply.table_ids import TableIds
 
     output = Output(as_json=as_json)
     account = account_of(context)
     desired = load(file)
     if warning := desired.warning():
+        output.note(f"Warning: {warning}")
+    for warning in TableIds(desired.shares).warnings:
         output.note(f"Warning: {warning}")
     if check:
         otherwise = "Nothing was applied because a check failed."

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar
 
 from cli.apply.shares_file import RecipientEntry, ShareEntry, SharesFile, TableEntry
+from cli.apply.table_ids import TableIds, table_key
 from cli.common.differences import Difference, differences_of
 from cli.common.errors import CommandError
 from core.catalog import names
 from core.catalog.admin import CatalogAdmin
+from core.catalog.admin.checks import same_location
 from core.catalog.model import Grant, Recipient, Schema, Share, Table
 
 Action: TypeAlias = Literal["add", "update", "remove"]
@@ -38,7 +40,7 @@ def plan(
     desired: SharesFile, admin: CatalogAdmin, *, prune: bool = False, locate: Locate | None = None
 ) -> list[Change]:
     """Returns the changes that make the catalog contain the file's entries; with `prune`, only those."""
-    planner = _Planner(admin, prune=prune, locate=locate)
+    planner = _Planner(admin, TableIds(desired.shares), prune=prune, locate=locate)
     planner.shares(desired.shares)
     if desired.recipients is not None:
         planner.recipients(desired.recipients)
@@ -82,12 +84,13 @@ def table_arguments(entry: TableEntry, location: str) -> dict[str, Any]:
 
 
 class _Planner:
-    def __init__(self, admin: CatalogAdmin, *, prune: bool, locate: Locate | None) -> None:
+    def __init__(self, admin: CatalogAdmin, table_ids: TableIds, *, prune: bool, locate: Locate | None) -> None:
         self._admin = admin
+        self._table_ids = table_ids
         self._prune = prune
         self._locate = locate
         self._current_shares = _by_key(admin.shares())
-        self._new_table_ids: dict[str, str] = {}
+        self._new_tables: list[Table] = []
         self.removals: list[Change] = []
         self.additions: list[Change] = []
 
@@ -127,23 +130,33 @@ class _Planner:
 
     def _table(self, share: str, schema: str, entry: TableEntry, current: Table | None) -> None:
         name = f"{share}.{schema}.{entry.name}"
-        _check_id("table", name, entry.id, current)
-        if entry.id and current is None:
-            self._new_table_ids[entry.id] = name
+        table_id = self._table_ids.of(table_key(share, schema, entry.name), entry.id)
+        _check_id("table", name, table_id, current)
         arguments = table_arguments(entry, self._location(entry))
-        put = partial(self._admin.put_table, share, schema, entry.name, table_id=entry.id)
+        if table_id and current is None:
+            self._new_tables.append(Table(entry.name, schema, share, share_id="", id=table_id, **arguments))
+        put = partial(self._admin.put_table, share, schema, entry.name, table_id=table_id)
         self._put("table", name, current, arguments, put)
 
     def check_new_ids(self) -> None:
-        """Rejects the id of a new table if a table that stays in the catalog has it. Runs before the first write."""
+        """Rejects the id of a new table if a table that stays in the catalog has it. Runs before the first write.
+
+        The catalog allows the same id only for tables of different shares with the same location.
+        """
         removed = {change.name for change in self.removals if change.kind == "table"}
-        for share in self._admin.shares() if self._new_table_ids else ():
+        by_id: dict[str, list[Table]] = {}
+        for new in self._new_tables:
+            by_id.setdefault(new.id, []).append(new)
+        for share in self._admin.shares() if by_id else ():
             for table in self._admin.tables(share.name):
-                if table.id in self._new_table_ids and table.full_name not in removed:
-                    raise CommandError(
-                        f"The id {table.id} of the table '{self._new_table_ids[table.id]}' is already the id of "
-                        f"'{table.full_name}' in the catalog. Remove the id from the file, or remove that table first."
-                    )
+                for new in by_id.get(table.id, ()) if table.full_name not in removed else ():
+                    same_share = names.key(new.share) == names.key(table.share)
+                    if same_share or not same_location(new.location, table.location):
+                        raise CommandError(
+                            f"The id {table.id} of the table '{new.full_name}' is already the id of "
+                            f"'{table.full_name}' in the catalog. "
+                            "Remove the id from the file, or remove that table first."
+                        )
 
     def _location(self, entry: TableEntry) -> str:
         if entry.directory is None:

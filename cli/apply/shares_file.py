@@ -277,7 +277,6 @@ def _problems_across_entries(document: Document) -> Iterator[Problem]:
     for siblings in (shares, *schemas, *tables, recipients):
         yield from _duplicate_values(document, siblings, "name")
     yield from _duplicate_values(document, shares, "id")
-    yield from _duplicate_values(document, [table for siblings in tables for table in siblings], "id")
     known = {names.key(share["name"]) for _, share in shares if isinstance(share.get("name"), str)}
     for key_path, recipient in recipients:
         granted = recipient.get("shares")

@@ -11,6 +11,7 @@ from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
 from core.delta.tables import DeltaTables
 from core.index.read.store import IndexStore
+from core.sharing.row_counts import FooterRowCounts
 from core.sharing.selection import Selection
 from core.sharing.tables import SharedTables, require_urls
 
@@ -28,7 +29,7 @@ def _explain(account: Account, table: Table, query: QueryRequest, progress: Call
     storage = tables.open(table)
     with watch.on(Stage.LOG):
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
-    selection = Selection.of(query, snapshot.metadata)
+    selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     use = indexes.use(snapshot, selection) if indexes else None
     funnel = follow(snapshot, selection, lambda read: progress(f"{read:,} of {snapshot.num_files:,} files"))
     return replace(funnel, index=use, unused_index=None if use or indexes is None else indexes.version)

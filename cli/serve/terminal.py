@@ -10,6 +10,7 @@ from pathlib import Path
 from rich.text import Text
 
 from cli.apply.shares_file import SharesFile
+from cli.apply.table_ids import TableIds
 from cli.common.account import Account
 from cli.common.errors import CommandError
 from cli.common.output import Output, console
@@ -72,6 +73,7 @@ def _notes(shares: SharesFile | None, account: Account | None, host: str) -> lis
     notes = []
     if shares and (warning := shares.warning(supported=SUPPORTED_SETTINGS)):
         notes.append(warning)
+    notes += TableIds(shares.shares).warnings if shares else []
     if account is None and not is_loopback(host):
         notes.append(f"Other machines can connect to {host}, but signed URLs point to the embedded AWS on 127.0.0.1.")
     if account and not account.settings.storage_role_arn:

@@ -4,7 +4,7 @@
     SHARES          <share>                   a share, with a revision that also covers its schemas and tables
     SHARE#<share>   SCHEMA#<schema>           a schema
     SHARE#<share>   TABLE#<schema>/<table>    a table
-    TABLE_ID#<id>   #TABLE_ID                 the name of the table with this id; keeps ids unique
+    TABLE_ID#<id>   #TABLE_ID                 the names of the tables with this id: one, or one per share
     RECIPIENTS      <recipient>               a recipient with its grants and tokens, and a revision
     TOKEN#<sha256>  #TOKEN                    the recipient of a token, with its grants
     KEYS            #KEYS                     the keys that sign page and refresh tokens
@@ -13,7 +13,7 @@ A name in `<…>` is stored as `names.key(name)`. A token item repeats the grant
 BatchGetItem of token, share and table is enough to decide whether a request may read the table.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from core.api.tokens import SigningKey
@@ -23,6 +23,8 @@ from core.catalog.model import Grant, Recipient, Schema, Share, Table, Token
 Item = dict[str, Any]
 """An item as plain Python values, including `pk` and `sk`."""
 
+OWNERS = "table"
+"""The attribute of an id's item that names its tables."""
 SHARES = "SHARES"
 RECIPIENTS = "RECIPIENTS"
 SCHEMAS = "SCHEMA#"
@@ -152,8 +154,13 @@ def to_table(item: Item) -> Table:
     )
 
 
-def table_id_item(table: Table) -> Item:
-    return _item(table_id_key(table.id), table=table.full_name)
+def table_id_item(table_id: str, owners: Sequence[str]) -> Item:
+    """`owners` are full names. They are one text, so that a write can require that none has changed."""
+    return _item(table_id_key(table_id), **{OWNERS: "\n".join(owners)})
+
+
+def id_owners(item: Item) -> tuple[str, ...]:
+    return tuple(item[OWNERS].split("\n"))
 
 
 def recipient_item(recipient: Recipient, revision: int) -> Item:

@@ -83,7 +83,9 @@ class TableAccess:
         return self.table
 
     def table_tokens(self) -> TableTokens:
-        return TableTokens(self.tokens, self.caller.id, self.require().id)
+        """Returns tokens of this table in this share: the same table in another share may have the same id."""
+        table = self.require()
+        return TableTokens(self.tokens, self.caller.id, f"{table.share_id}/{table.id}")
 
 
 class Catalog:

@@ -103,6 +103,10 @@ class CatalogStore:
     def replace(self, item: Item, revision: int) -> "Action":
         return self._put(item, _if_revision(revision))
 
+    def replace_if(self, item: Item, name: str, value: str) -> "Action":
+        """Succeeds only if the attribute `name` of the stored item has this value."""
+        return self._put(item, _if_equal(name, value))
+
     def put(self, item: Item) -> "Action":
         return self._put(item, {})
 
@@ -125,6 +129,11 @@ class CatalogStore:
         delete: Any = {"TableName": self._table_name, "Key": encode(key._asdict()), **condition}
         return {"Delete": delete}
 
+    def delete_if(self, key: Key, name: str, value: str) -> "Action":
+        """Succeeds only if the attribute `name` of the stored item has this value."""
+        delete: Any = {"TableName": self._table_name, "Key": encode(key._asdict()), **_if_equal(name, value)}
+        return {"Delete": delete}
+
     def write(self, actions: Sequence["Action"]) -> None:
         """Performs all actions (at most 100) or none."""
         sizes = [_size(action["Put"]["Item"]) for action in actions if "Put" in action]
@@ -144,6 +153,14 @@ def _if_revision(revision: int) -> dict[str, Any]:
     return {
         "ConditionExpression": "revision = :revision",
         "ExpressionAttributeValues": encode({":revision": revision}),
+    }
+
+
+def _if_equal(name: str, value: str) -> dict[str, Any]:
+    return {
+        "ConditionExpression": "#name = :value",
+        "ExpressionAttributeNames": {"#name": name},
+        "ExpressionAttributeValues": encode({":value": value}),
     }
 
 

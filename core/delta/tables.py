@@ -43,15 +43,19 @@ class DeltaTables:
         *,
         version: int | None = None,
         timestamp_ms: int | None = None,
+        since_version: int = 0,
         staleness_seconds: float = 0,
     ) -> Snapshot:
-        """Returns the latest snapshot, or that of a version or of a timestamp."""
+        """Returns the latest snapshot, or that of a version or of a timestamp.
+
+        Raises `BeforeHistoryError` if the timestamp is before the commit of `since_version`.
+        """
         table = self._open(storage)
         since = table.log.request_start - staleness_seconds
 
         def read() -> Snapshot:
             if timestamp_ms is not None:
-                loaded = table.snapshots.at(table.log.history().at_or_before(timestamp_ms))
+                loaded = table.snapshots.at(table.log.history().at_or_before(timestamp_ms, since_version))
             elif version is not None:
                 loaded = table.snapshots.at(version)
             else:
@@ -89,13 +93,15 @@ class DeltaTables:
             table, lambda: table.failover.protected(table.snapshots.from_checkpoint(checkpoint_id, version))
         )
 
-    def version_at_or_before(self, storage: StorageSession, timestamp_ms: int) -> int:
+    def version_at_or_before(self, storage: StorageSession, timestamp_ms: int, since: int = 0) -> int:
+        """Returns the version that was current at a timestamp. Raises `BeforeHistoryError` if it is before `since`."""
         table = self._open(storage)
-        return self._read(table, lambda: table.log.history().at_or_before(timestamp_ms))
+        return self._read(table, lambda: table.log.history().at_or_before(timestamp_ms, since))
 
-    def version_at_or_after(self, storage: StorageSession, timestamp_ms: int) -> int:
+    def version_at_or_after(self, storage: StorageSession, timestamp_ms: int, since: int = 0) -> int:
+        """Returns the first version at or after a timestamp. Raises `BeforeHistoryError` if it is before `since`."""
         table = self._open(storage)
-        return self._read(table, lambda: table.log.history().at_or_after(timestamp_ms))
+        return self._read(table, lambda: table.log.history().at_or_after(timestamp_ms, since))
 
     def commits(self, storage: StorageSession, start: int, end: int) -> Iterator[Commit]:
         """Yields the commits of a range in order, read lazily. Raises immediately if one is missing."""

@@ -4,6 +4,7 @@ If a commit contains `cdc` files, these hold its changed rows. In any other comm
 inserts and all rows of a removed file are deletes.
 """
 
+import contextlib
 from collections.abc import Iterable, Iterator
 from functools import partial
 
@@ -13,7 +14,14 @@ from core.api.table_tokens import RangePage, TableTokens
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import Table
 from core.delta.features import CHANGE_FEED_PROPERTY
-from core.delta.history import AfterHistoryError, BeforeHistoryError, format_timestamp
+from core.delta.history import (
+    AfterHistoryError,
+    BeforeHistoryError,
+    OutsideHistoryError,
+    format_timestamp,
+    use_earlier,
+    use_later,
+)
 from core.delta.model import Cdc, Commit, FileAction, Metadata
 from core.errors import InvalidParameterError
 from core.sharing.answers.table_answer import AnswerOptions
@@ -72,7 +80,7 @@ def _first_page(tables: SharedTables, table: Table, storage: StorageSession, cha
         )
     end = latest if changes.ending_version is None else changes.ending_version
     if changes.ending_timestamp is not None:
-        end = _version_at_or_before(tables, table, storage, changes.ending_timestamp, latest)
+        end = _version_at_or_before(tables, table, storage, changes.ending_timestamp)
     if end < start:
         raise InvalidParameterError(
             f"CDF range from start {start} to end {end} was invalid. End cannot be before start."
@@ -85,41 +93,50 @@ def _first_page(tables: SharedTables, table: Table, storage: StorageSession, cha
 
 def _require_started(table: Table, version: int) -> None:
     if version < table.start_version:
-        raise InvalidParameterError(f"You can only query table changes since version {table.start_version}.")
+        raise InvalidParameterError(_not_started(table))
+
+
+def _not_started(table: Table) -> str:
+    return f"You can only query table changes since version {table.start_version}."
 
 
 def _version_at_or_after(tables: SharedTables, table: Table, storage: StorageSession, text: str) -> int:
     timestamp_ms = parse_timestamp(text, field="startingTimestamp")
-    try:
+    with _outside_history(table):
+        version = tables.delta.version_at_or_after(storage, timestamp_ms, table.start_version)
         tables.delta.version_at_or_before(storage, timestamp_ms)  # raises if the timestamp is before the first commit
-        return tables.delta.version_at_or_after(storage, timestamp_ms)
+        return version
+
+
+def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSession, text: str) -> int:
+    """Raises for a timestamp after the last commit, because the same request would return more later."""
+    timestamp_ms = parse_timestamp(text, field="endingTimestamp")
+    with _outside_history(table):
+        return tables.delta.version_at_or_before(storage, timestamp_ms, table.start_version)
+
+
+@contextlib.contextmanager
+def _outside_history(table: Table) -> Iterator[None]:
+    """Changes the messages about a timestamp outside the history to those of the reference server for this route."""
+    try:
+        yield
     except BeforeHistoryError as error:
-        raise _too_early(error, table) from None
-    except AfterHistoryError as error:
-        edge = format_timestamp(error.edge_ms)
+        started = f"{_not_started(table)} " if error.version == table.start_version > 0 else ""
+        moment, edge = format_timestamp(error.timestamp_ms), _edge(error)
         raise InvalidParameterError(
-            f"The provided timestamp ({format_timestamp(error.timestamp_ms)}) is after the latest version available to "
-            f"this table ({edge}). Please use a timestamp before or at {edge}."
+            f"{started}The provided timestamp ({moment}) is before the earliest version available to this table{edge}."
+            f"{use_later(error.edge_ms)}"
+        ) from None
+    except AfterHistoryError as error:
+        moment, edge = format_timestamp(error.timestamp_ms), _edge(error)
+        raise InvalidParameterError(
+            f"The provided timestamp ({moment}) is after the latest version available to this table{edge}."
+            f"{use_earlier(error.edge_ms)}"
         ) from None
 
 
-def _version_at_or_before(tables: SharedTables, table: Table, storage: StorageSession, text: str, latest: int) -> int:
-    timestamp_ms = parse_timestamp(text, field="endingTimestamp")
-    try:
-        return tables.delta.version_at_or_before(storage, timestamp_ms)
-    except BeforeHistoryError as error:
-        raise _too_early(error, table) from None
-    except AfterHistoryError:
-        return latest
-
-
-def _too_early(error: BeforeHistoryError, table: Table) -> InvalidParameterError:
-    _require_started(table, error.version)  # must not reveal versions before the start version
-    edge = format_timestamp(error.edge_ms)
-    return InvalidParameterError(
-        f"The provided timestamp ({format_timestamp(error.timestamp_ms)}) is before the earliest version available to "
-        f"this table ({edge}). Please use a timestamp at or after {edge}."
-    )
+def _edge(error: OutsideHistoryError) -> str:
+    return "" if error.edge_ms is None else f" ({format_timestamp(error.edge_ms)})"
 
 
 def _check_recorded(commits: Iterable[Commit], page: RangePage) -> Iterator[Commit]:

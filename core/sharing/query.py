@@ -17,6 +17,7 @@ from core.errors import ChangedLogError, InvalidParameterError
 from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
 from core.sharing.metadata import begin_snapshot
 from core.sharing.ranges import answer_stream
+from core.sharing.row_counts import FooterRowCounts
 from core.sharing.selection import START, KeptFiles, Position, Selection
 from core.sharing.tables import SharedTables, require_history, require_started, require_urls
 from core.storage.session import StorageSession
@@ -42,7 +43,7 @@ def answer_query(
         snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
         snapshot = _in_stable_order(tables, storage, query, snapshot)
     answer, head = begin_snapshot(table, storage, options, snapshot)
-    selection = Selection.of(query, snapshot.metadata)
+    selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     options.observed.hints_ignored = selection.ignored_parts()
     kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
 

@@ -20,7 +20,9 @@ from core.sharing.call import Observed
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
+    from core.sharing.row_counts import FooterRowCounts
 
+UNKNOWN_ROWS = -1
 # Files evaluated at a time if there is a limit, because the first few files often have enough rows.
 LIMITED_BATCH = 256
 
@@ -53,11 +55,13 @@ class KeptFiles(NamedTuple):
 class Selection:
     predicate: "Predicate | None" = None
     limit: int | None = None
+    footers: "FooterRowCounts | None" = None
+    """Counts rows of files whose statistics do not. Without it, such files do not count towards the limit."""
 
     @classmethod
-    def of(cls, query: QueryRequest, metadata: Metadata) -> "Selection":
+    def of(cls, query: QueryRequest, metadata: Metadata, footers: "FooterRowCounts | None" = None) -> "Selection":
         if not query.predicate_hints and not query.json_predicate_hints:
-            return cls(limit=query.limit_hint)
+            return cls(None, query.limit_hint, footers)
         from core.pruning.predicate import compile_predicate  # imported on demand, because most queries have no hints
 
         predicate = compile_predicate(
@@ -67,7 +71,7 @@ class Selection:
             partition_columns=metadata.partition_columns,
             column_mapping=column_mapping_mode(metadata) != "none",
         )
-        return cls(predicate, query.limit_hint)
+        return cls(predicate, query.limit_hint, footers)
 
     def ignored_parts(self) -> list[str]:
         """Returns the columns of the hints that could not be used, each with the reason, for the log."""
@@ -84,6 +88,7 @@ class Selection:
             return
         for last_file, batch in _batches_after(batches, start.last_file, LIMITED_BATCH):
             kept = self._evaluate(batch, last_file, observed)
+            kept = kept._replace(rows=self._counted(kept, self.limit - rows))
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
             if rows >= self.limit:
@@ -102,11 +107,33 @@ class Selection:
         return KeptFiles(files, list(compress(file_numbers, may_match)), rows)
 
     def _rows(self, files: FileBatch, truth_values: Iterable[int]) -> list[int]:
-        """Counts only rows of files whose rows all match. Other rows could fill the limit and exclude matching rows."""
+        """Counts only rows of files whose rows all match. Other rows could fill the limit and exclude matching rows.
+
+        The count of such a file is `UNKNOWN_ROWS` if its statistics lack it.
+        """
         if self.limit is None:
             return []
         rows = zip(files.columns.num_records(), files.deletion_vectors, truth_values, strict=False)
-        return [(row_count(number, vector) or 0) if value & ALL_MATCH else 0 for number, vector, value in rows]
+        counts = ((row_count(number, vector), value) for number, vector, value in rows)
+        return [(UNKNOWN_ROWS if count is None else count) if value & ALL_MATCH else 0 for count, value in counts]
+
+    def _counted(self, kept: KeptFiles, missing: int) -> list[int]:
+        """Returns the rows of `kept` with the unknown counts of its first files, if `missing` rows depend on them."""
+        counts = [max(count, 0) for count in kept.rows]
+        unknown = [index for index, count in enumerate(kept.rows) if count == UNKNOWN_ROWS]
+        while unknown and self.footers and (max_reads := self.footers.max_reads):
+            # Files after the one that reaches the limit do not matter.
+            end = bisect_left(list(accumulate(counts)), missing)
+            group = [index for index in unknown[:max_reads] if index < end]
+            if not group:
+                break
+            files = kept.files
+            paths, sizes, vectors = files.paths, files.sizes, files.deletion_vectors
+            found = self.footers.read([paths[index] for index in group], [sizes[index] for index in group])
+            for index, number in zip(group, found, strict=True):
+                counts[index] = row_count(number, vectors[index]) or 0
+            unknown = unknown[len(group) :]
+        return counts
 
 
 def _batches_after(

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from core.api.timestamps import parse_timestamp
 from core.catalog.model import URL_ACCESS, Table
-from core.delta.history import BeforeHistoryError
+from core.delta.history import BeforeHistoryError, use_later
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
 from core.errors import InvalidParameterError, UnsupportedOperationError
@@ -32,13 +32,15 @@ class SharedTables:
             return self.delta.latest_version(self.open(table), staleness_seconds=self._staleness(table))
         require_history(table)
         timestamp = parse_timestamp(starting_timestamp, field="startingTimestamp")
-        version = self.delta.version_at_or_after(self.open(table), timestamp)
-        if version < table.start_version:
+        try:
+            return self.delta.version_at_or_after(self.open(table), timestamp, table.start_version)
+        except BeforeHistoryError as error:
+            # The text begins like the reference server's, but does not name the version before the start version.
             raise InvalidParameterError(
                 f"You can only query table data since version {table.start_version}."
-                f"The provided timestamp({starting_timestamp}) corresponds to {version}."
-            )
-        return version
+                f"The provided timestamp({starting_timestamp}) is before the earliest available version "
+                f"{error.version}.{use_later(error.edge_ms)}"
+            ) from None
 
     def snapshot(
         self, table: Table, storage: StorageSession, *, version: int | None, timestamp: str | None
@@ -52,10 +54,12 @@ class SharedTables:
                 storage,
                 version=version,
                 timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
+                since_version=table.start_version,
                 staleness_seconds=self._staleness(table),
             )
         except BeforeHistoryError as error:
-            require_started(table, error.version)  # must not reveal versions before the start version
+            if error.version == table.start_version > 0:
+                raise InvalidParameterError(f"{not_started(table)} {error.message}") from None
             raise
         require_started(table, snapshot.version)
         return snapshot
@@ -79,4 +83,8 @@ def require_history(table: Table) -> None:
 
 def require_started(table: Table, version: int) -> None:
     if version < table.start_version:
-        raise InvalidParameterError(f"You can only query table data since version {table.start_version}.")
+        raise InvalidParameterError(not_started(table))
+
+
+def not_started(table: Table) -> str:
+    return f"You can only query table data since version {table.start_version}."

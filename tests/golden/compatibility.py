@@ -28,6 +28,28 @@ How the published Python client reads the golden tables of [Delta Lake](https://
 - **listed**: the response matches the log, but data files are missing: they were vacuumed or never written.
 - **answered**: the response matches the log, but the Python client cannot read such a table in this format.
 - **refused**: a 400 with this text, because the log is broken for every reader or the format cannot express the table.
+
+## Differences from the reference server
+
+Clients of the reference server work with Sluice: routes, fields, headers, and the error texts that clients look for are
+the same. Sluice differs on purpose in these points:
+
+- **More fields.** `metaData` has `size` and `numFiles`, and a file with a deletion vector has `deletionVectorFileId`.
+  Spark's connector for delta format does not work without `size` and `deletionVectorFileId`.
+- **Sorted answers.** Shares, schemas and tables are listed by name, as they were registered. The reference server lists
+  them in the order of its file. Reader and writer features are sorted by name, and reader features that an answer does
+  not need are left out. Files of a version have the same order on all pages and in all refreshes with a limit.
+- **Sound hints.** A predicate never leaves out a matching row: NOT, `isNull` and missing statistics are evaluated in
+  three-valued logic. SQL hints are on. `limitHint` works with predicates and pages, and counts only rows that match.
+- **Deletion vectors and column mapping** work with pages, streams, change feeds and SQL hints.
+- **Timestamps.** `startingTimestamp` of `version` gives the first version at or after it, even if a commit has exactly
+  this time. In-commit timestamps are used. A timestamp outside the history is `INVALID_PARAMETER_VALUE` on all routes.
+- **Restricted history.** `startVersion` also applies to `metadata`, and errors say nothing about earlier versions.
+- **Errors** have no storage paths and are always JSON. A damaged or missing table is a 4xx, because clients repeat a
+  request after a 5xx.
+- **Tokens** of pages and refreshes are signed and belong to one recipient, table and query. A refresh reads the version
+  of the first answer.
+- **Directory access** needs the access mode `dir`. In the reference server, shared history is enough.
 """
 COLUMNS = ("Table", "Latest version", "Files", "Format", "Result", "Older versions")
 BROKEN, WITHOUT_LOG = "Broken logs", "No log"

@@ -85,11 +85,25 @@ def test_a_share_created_concurrently_has_one_id(env):
     assert sorted(result.outcome for result in results) == ["created"] + ["unchanged"] * (THREADS - 1)
 
 
-def test_a_table_id_used_concurrently_goes_to_one_table(env):
+def test_a_table_id_used_concurrently_for_the_same_location_goes_to_every_share(env):
     for number in range(THREADS):
         env.share(f"share{number}", "schema.other")
     put = lambda number: env.admin.put_table(  # noqa: E731
         f"share{number}", "schema", "table", location="s3://bucket/table", table_id="the-id"
+    )
+    results = at_once(*(lambda number=number: put(number) for number in range(THREADS)))
+    assert {(result.outcome, result.value.id) for result in results} == {("created", "the-id")}
+    at_once(
+        *(lambda number=number: env.admin.remove_share(f"share{number}", cascade=True) for number in range(THREADS))
+    )
+    assert not [pk for pk, _ in items_of(env) if pk.startswith("TABLE_ID#")]
+
+
+def test_a_table_id_used_concurrently_goes_to_one_table(env):
+    for number in range(THREADS):
+        env.share(f"share{number}", "schema.other")
+    put = lambda number: env.admin.put_table(  # noqa: E731
+        f"share{number}", "schema", "table", location=f"s3://bucket/table{number}", table_id="the-id"
     )
     results = at_once(*(lambda number=number: put(number) for number in range(THREADS)))
     refused = [result for result in results if isinstance(result, EntryExistsError)]

@@ -141,10 +141,11 @@ class TestVersion:
     def test_a_timestamp_before_the_shared_history_says_where_it_starts(self, server: Server) -> None:
         timestamp = "2000-01-01T00:00:00Z"
         response = server.call("GET", f"{LATE}/version", params={"startingTimestamp": timestamp})
-        assert error(response) == (
-            400,
-            "INVALID_PARAMETER_VALUE",
-            f"You can only query table data since version 1.The provided timestamp({timestamp}) corresponds to 0.",
+        status, code, message = error(response)
+        assert (status, code) == (400, "INVALID_PARAMETER_VALUE")
+        assert message.startswith(
+            f"You can only query table data since version 1.The provided timestamp({timestamp}) is before the earliest "
+            "available version 1. Please use a timestamp greater than or equal to "
         )
 
     @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ class TestMetadata:
             (EVENTS, {"version": "0"}, "history sharing is not enabled on table: Sales.Core.events"),
             (LATE, {"version": "0"}, "You can only query table data since version 1."),
             (PEOPLE, {"version": "99"}, "Cannot load table version 99 as it does not exist."),
-            (PEOPLE, {"timestamp": "nonsense"}, "Invalid timestamp"),
+            (PEOPLE, {"timestamp": "nonsense"}, "Invalid startingTimestamp: 'nonsense'"),
             (PEOPLE, {"timestamp": "2000-01-01T00:00:00Z"}, "greater than or equal to"),
         ],
     )

@@ -15,6 +15,7 @@ MAX_STALENESS_SECONDS = 24 * 3600
 # Exactly one key: the ARN is copied into the session policy of vended credentials, where `*` would match any key.
 KMS_KEY_ARN = re.compile(r"arn:aws[\w-]*:kms:[a-z0-9-]+:\d{12}:key/[\w-]+", re.ASCII)
 _ID = re.compile(r"[!-~]{1,128}")
+_S3_SCHEME = re.compile(r"s3[an]?://", re.IGNORECASE)
 
 
 def check_name(kind: names.Kind, name: str) -> None:
@@ -43,6 +44,15 @@ def check_share(share: Share) -> None:
         raise InvalidEntryError(f"a share can have at most {MAX_PROPERTIES} properties, not {len(share.properties)}")
     for name, value in share.properties.items():
         check_texts(**{f"property {name!a}": name + value})
+
+
+def same_location(one: str, other: str) -> bool:
+    """Whether two S3 locations are the same directory, whatever the scheme (`s3`, `s3a`, `s3n`) and a last slash."""
+    return _directory(one) == _directory(other)
+
+
+def _directory(location: str) -> str:
+    return _S3_SCHEME.sub("s3://", location).rstrip("/")
 
 
 def check_table(table: Table) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from core.catalog import items
 from core.catalog.admin.base import Administration, Written, new_id
-from core.catalog.admin.checks import check_name, check_share, check_table
+from core.catalog.admin.checks import check_name, check_share, check_table, same_location
 from core.catalog.errors import EntryExistsError, EntryInUseError, EntryNotFoundError
 from core.catalog.items import Item, Key
 from core.catalog.model import URL_ACCESS, Schema, Share, Table
@@ -133,7 +133,10 @@ class ShareAdministration(Administration):
         region: str | None = None,
         kms_key_arn: str | None = None,
     ) -> Written[Table]:
-        """Creates or replaces a table. An existing table keeps its unique id and the spelling of its name."""
+        """Creates or replaces a table. An existing table keeps its id and the spelling of its name.
+
+        An id is unique, except that tables of several shares with the same location may have the same id.
+        """
         content = Table(
             name=table,
             schema=schema,
@@ -161,9 +164,7 @@ class ShareAdministration(Administration):
                 raise _schema_not_found(share, schema)
             new = replace(content, share=owner.name, share_id=owner.id, schema=found[schema_key]["name"])
             if key not in found:
-                if id_key in found:
-                    raise EntryExistsError(f"the id {content.id} belongs to table '{found[id_key]['table']}'")
-                actions = map(self._store.create, (items.table_item(new), items.table_id_item(new)))
+                actions = self._store.create(items.table_item(new)), self._claim_id(new, found.get(id_key))
                 self._write_children(share, revision, *actions)
                 return Written(new, "created")
             old = items.to_table(found[key])
@@ -198,13 +199,38 @@ class ShareAdministration(Administration):
     def _write_children(self, share: str, revision: int, *actions: "Action") -> None:
         self._store.write([self._store.raise_revision(items.share_key(share), revision), *actions])
 
+    def _claim_id(self, table: Table, item: Item | None) -> "Action":
+        """Adds a new table to the owners of its id. `item` holds the owners so far."""
+        if item is None:
+            return self._store.create(items.table_id_item(table.id, [table.full_name]))
+        owners = items.id_owners(item)
+        for found in self._store.get([_key_of(owner) for owner in owners]).values():
+            owner = items.to_table(found)
+            if owner.share_id == table.share_id or not same_location(owner.location, table.location):
+                raise EntryExistsError(f"the id {table.id} belongs to table '{owner.full_name}'")
+        return self._store.replace_if(
+            items.table_id_item(table.id, [*owners, table.full_name]), items.OWNERS, item[items.OWNERS]
+        )
+
+    def _release_id(self, table: Table, item: Item | None) -> "Action":
+        """Removes a table from the owners of its id. `item` holds the owners so far."""
+        key = items.table_id_key(table.id)
+        if item is None:
+            return self._store.delete(key)
+        others = [owner for owner in items.id_owners(item) if _key_of(owner) != _key_of(table.full_name)]
+        if not others:
+            return self._store.delete_if(key, items.OWNERS, item[items.OWNERS])
+        return self._store.replace_if(items.table_id_item(table.id, others), items.OWNERS, item[items.OWNERS])
+
     def _remove_children(self, share: str, revision: int, children: Sequence[Item], *, and_share: bool = False) -> None:
         """Uses several transactions if necessary. Removes tables before schemas, so that each leaves a valid state."""
+        ids = self._store.get([items.table_id_key(item["id"]) for item in children if _is_table(item)])
         actions: list[Action] = []
-        for item in sorted(children, key=lambda item: not item["sk"].startswith(items.TABLES)):
+        for item in sorted(children, key=_is_table, reverse=True):
             actions.append(self._store.delete(Key(item["pk"], item["sk"])))
-            if item["sk"].startswith(items.TABLES):
-                actions.append(self._store.delete(items.table_id_key(item["id"])))
+            if _is_table(item):
+                table = items.to_table(item)
+                actions.append(self._release_id(table, ids.get(items.table_id_key(table.id))))
         # Leaves room for the share. The number is even, so a table and its id are in the same transaction.
         step = ACTIONS_PER_WRITE - 2
         while len(actions) > step:
@@ -219,6 +245,15 @@ class ShareAdministration(Administration):
 def _require_same_id(kind: str, name: str, existing: str, given: str | None) -> None:
     if given not in (None, existing):
         raise EntryExistsError(f"{kind} '{name}' has the id {existing}, which cannot be changed")
+
+
+def _is_table(item: Item) -> bool:
+    return bool(item["sk"].startswith(items.TABLES))
+
+
+def _key_of(full_name: str) -> Key:
+    """The key of a table. Only the name of its share may contain dots."""
+    return items.table_key(*full_name.rsplit(".", 2))
 
 
 def _schema_not_found(share: str, schema: str) -> EntryNotFoundError:

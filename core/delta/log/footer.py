@@ -6,6 +6,8 @@ A reader starts at the last footer of a file, which has the offset of each colum
 footer that names fewer columns can therefore be appended, and the reader never decodes the others. The module decodes
 Thrift's compact protocol only as far as the lists of columns. It raises `ValueError` for anything unusual, and the
 caller then reads all columns.
+
+`num_rows` is not part of this: `core.sharing.row_counts` needs it, and the functions that it calls, also then.
 """
 
 from collections.abc import Callable, Iterable
@@ -59,6 +61,25 @@ def narrowed_footer(file: bytes | IO[bytes], wanted: Callable[[Path], bool]) -> 
         raise ValueError("the footer is truncated") from problem
     narrowed = _encoded(_narrowed(footer, wanted))
     return narrowed + len(narrowed).to_bytes(4, "little") + MAGIC
+
+
+def num_rows(footer: bytes) -> int:
+    """Returns the number of rows of a file. The start of its footer, up to this number, is enough."""
+    at, number = 0, 0
+    try:
+        while head := footer[at]:
+            type_id, at = head & 15, at + 1
+            if head > 15:
+                number += head >> 4
+            else:
+                unsigned, at = _varint(footer, at)
+                number = _signed(unsigned)
+            if number == NUM_ROWS and type_id in INTEGERS:
+                return _signed(_varint(footer, at)[0])
+            at = at if type_id in BOOLEANS else _end(footer, at, type_id, MAX_DEPTH)
+    except IndexError as problem:
+        raise ValueError("the footer is truncated") from problem
+    raise ValueError("the footer has no number of rows")
 
 
 def _footer(file: IO[bytes]) -> bytes:
@@ -246,6 +267,8 @@ def _list_head(data: bytes, at: int) -> tuple[int, int, int]:
     count, type_id, at = data[at] >> 4, data[at] & 15, at + 1
     if count == 15:
         count, at = _varint(data, at)
+    if count > len(data) - at:  # a value has at least one byte
+        raise ValueError("the footer has a list that is longer than the footer")
     return count, type_id, at
 
 

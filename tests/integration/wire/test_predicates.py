@@ -156,6 +156,13 @@ def test_a_limit_counts_only_rows_that_certainly_match(hinted: Wire) -> None:
     assert listed(hinted, "vectors", DELTA, limitHint=0) == []
 
 
+def test_a_limit_counts_the_rows_of_files_without_row_counts(hinted: Wire) -> None:
+    """Each of the 24 files has five rows. The statistics of 20 of them are empty."""
+    for capabilities in FORMATS:
+        assert len(listed(hinted, "bounds", capabilities, limitHint=28)) == 6
+        assert len(listed(hinted, "bounds", capabilities, limitHint=120)) == 24
+
+
 DEEP = '{"op":"not","children":[' * 1000 + "]}" * 1000
 
 

@@ -28,7 +28,9 @@ def test_flags_are_parsed() -> None:
     assert capabilities.include_end_stream_action
 
 
-@pytest.mark.parametrize("header", ["", ";;;", "nonsense", "unknown=1", "readerfeatures="])
+@pytest.mark.parametrize(
+    "header", ["", ";;;", "nonsense", "unknown=1", "readerfeatures=", "cdfonviews=true", "cdfonviews=a=b,c; x = y"]
+)
 def test_unknown_capabilities_are_ignored(header: str) -> None:
     assert parse(header) == Capabilities()
 

@@ -10,6 +10,7 @@ from core.catalog.errors import (
     LimitError,
 )
 from core.catalog.model import Schema
+from core.errors import InvalidParameterError
 from tests.unit.catalog.environment import Environment, counted_calls
 
 
@@ -94,6 +95,49 @@ def test_a_table_id_is_unique_until_its_table_is_removed(env):
         env.admin.put_table("one", "s", "a", location="s3://bucket/a", table_id="different")
     env.admin.remove_table("one", "s", "a")
     assert env.admin.put_table("two", "s", "b", location="s3://bucket/b", table_id="same").outcome == "created"
+
+
+def shared_three_times(env) -> None:
+    for name in ("one", "two", "Three.eu"):
+        env.share(name, "s.x")
+        env.admin.put_table(name, "s", "Trips", location="s3://bucket/trips", table_id="same")
+
+
+def test_tables_of_several_shares_with_the_same_location_may_have_the_same_id(env):
+    shared_three_times(env)
+    assert {env.admin.table(name, "s", "trips").id for name in ("one", "two", "three.eu")} == {"same"}
+    env.share("four", "s.x")
+    for location in ("s3://bucket/trips2", "s3://bucket2/trips"):
+        with pytest.raises(EntryExistsError, match=r"the id same belongs to table 'one\.s\.Trips'"):
+            env.admin.put_table("four", "s", "trips", location=location, table_id="same")
+    with pytest.raises(EntryExistsError):
+        env.admin.put_table("one", "s", "again", location="s3://bucket/trips", table_id="same")
+
+
+@pytest.mark.parametrize("last", ["one", "two", "three.eu"])
+def test_a_common_id_is_taken_until_the_last_of_its_tables_is_removed(env, last):
+    shared_three_times(env)
+    env.share("other", "s.x")
+    removals = [
+        lambda name: env.admin.remove_table(name, "S", "TRIPS"),
+        lambda name: env.admin.remove_share(name, cascade=True),
+        lambda name: env.admin.remove_schema(name, "s", cascade=True),
+    ]
+    for name, remove in zip(sorted(("one", "two", "three.eu"), key=lambda name: name == last), removals, strict=True):
+        with pytest.raises(EntryExistsError):
+            env.admin.put_table("other", "s", "t", location="s3://bucket/else", table_id="same")
+        remove(name)
+    assert env.admin.put_table("other", "s", "t", location="s3://bucket/else", table_id="same").outcome == "created"
+
+
+def test_a_token_of_a_table_is_invalid_for_the_table_with_the_same_id_in_another_share(env):
+    shared_three_times(env)
+    token = env.recipient("ann", "one", "two")
+    one, two = (env.catalog().find_table(token, name, "s", "trips").table_tokens() for name in ("one", "two"))
+    refresh = one.issue_refresh(7, "checkpoint", "tip")
+    assert one.read_refresh(refresh).version == 7
+    with pytest.raises(InvalidParameterError, match="does not match the table being queried"):
+        two.read_refresh(refresh)
 
 
 def test_a_share_or_schema_with_children_is_removed_only_with_cascade(env):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from cli.apply.plan import apply_file, plan
 from cli.apply.shares_file import SharesFile, load
+from cli.apply.table_ids import TableIds
 from cli.common.account import Account
 from cli.common.errors import CommandError
 from core.catalog.admin import CatalogAdmin
@@ -132,6 +133,56 @@ def test_another_id_for_an_existing_share_is_rejected_before_anything_is_written
         apply_file(described({"shares": [share("new"), share("sales", id="second")]}, tmp_path), catalog)
 
     assert [found.name for found in catalog.shares()] == ["sales"]
+
+
+def reference_file(folder: Path, *tables: tuple[str, str, str]) -> SharesFile:
+    """A file of the reference server: each table is given as its share, its name and its location, all with one id."""
+    shares: dict[str, list[dict[str, str]]] = {}
+    for share_name, name, location in tables:
+        shares.setdefault(share_name, []).append({"name": name, "location": location, "id": "common"})
+    entries = [{"name": name, "schemas": [{"name": "default", "tables": found}]} for name, found in shares.items()]
+    return described({"shares": entries}, folder)
+
+
+def test_tables_of_several_shares_with_the_same_location_keep_their_common_id(catalog, tmp_path):
+    desired = reference_file(
+        tmp_path, ("one", "t", "s3a://bucket/t"), ("two", "t", "s3://bucket/t/"), ("three", "u", "S3://bucket/t")
+    )
+
+    changes = apply_file(desired, catalog)
+
+    assert [change.action for change in changes] == ["add"] * 9
+    assert {table.id for name in ("one", "two", "three") for table in catalog.tables(name)} == {"common"}
+    assert TableIds(desired.shares).warnings == []
+    assert plan(desired, catalog, prune=True) == []
+
+
+@pytest.mark.parametrize("second", [("two", "t", "s3://bucket/T"), ("one", "u", "s3://bucket/t")])
+def test_another_table_with_the_same_id_gets_a_new_id_and_a_warning(catalog, tmp_path, second):
+    desired = reference_file(tmp_path, ("one", "t", "s3://bucket/t"), second)
+
+    apply_file(desired, catalog)
+
+    name, table, _ = second
+    given = catalog.table(name, "default", table).id
+    assert catalog.table("one", "default", "t").id == "common"
+    assert given != "common"
+    assert TableIds(desired.shares).warnings == [
+        (
+            f"The table '{name}.default.{table}' gets a new id, because 'one.default.t' has the id common. "
+            "Only tables of different shares with the same location can have the same id."
+        )
+    ]
+    assert apply_file(desired, catalog, prune=True) == []
+    assert catalog.table(name, "default", table).id == given
+
+
+def test_a_new_share_of_the_same_location_may_use_the_id_of_a_table_in_the_catalog(catalog, tmp_path):
+    apply_file(reference_file(tmp_path, ("one", "t", "s3://bucket/t")), catalog)
+
+    apply_file(reference_file(tmp_path, ("two", "t", "s3://bucket/t")), catalog)
+
+    assert catalog.table("two", "default", "t").id == catalog.table("one", "default", "t").id == "common"
 
 
 def test_the_id_of_another_table_is_rejected_before_anything_is_written(catalog, tmp_path):

@@ -324,6 +324,18 @@ def test_apply_shows_and_makes_the_changes_and_then_has_nothing_to_do(sluice, ca
     assert third.out == "Nothing to do.\n"
 
 
+def test_apply_warns_about_a_table_that_gets_a_new_id(sluice, catalog, tmp_path):
+    path = tmp_path / "shares.yaml"
+    tables = "[{{name: c, tables: [{{name: t, location: s3://bucket/{0}, id: x}}]}}]"
+    shares = (f"- {{name: {name}, schemas: {tables.format(name)}}}" for name in ("one", "two"))
+    path.write_text("\n".join(("version: 1", "shares:", *shares)))
+
+    applied = sluice("apply", str(path))
+
+    assert applied.code == 0
+    assert applied.err.startswith("Warning: The table 'two.c.t' gets a new id, because 'one.c.t' has the id x.")
+
+
 def test_apply_shows_updates_and_asks_before_it_removes(sluice, filled, tmp_path):
     path = tmp_path / "shares.yaml"
     path.write_text("version: 1\nshares:\n- name: sales\n  comment: new\n")

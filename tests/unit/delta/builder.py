@@ -184,7 +184,14 @@ class MemoryS3:
         self.on_get: Callable[[str], object] = lambda _: None
         """Called with the key before an object is read. It may block or raise."""
 
-    def get_object(self, *, Bucket: str, Key: str, IfMatch: str | None = None) -> dict[str, Any]:  # noqa: N803
+    def get_object(
+        self,
+        *,
+        Bucket: str,  # noqa: N803
+        Key: str,  # noqa: N803
+        IfMatch: str | None = None,  # noqa: N803
+        Range: str = "",  # noqa: N803
+    ) -> dict[str, Any]:
         self.requests.append("GetObject")
         self.keys_read.append(Key)
         self.on_get(Key)
@@ -193,6 +200,11 @@ class MemoryS3:
         if IfMatch not in (None, self._entry(Key)["ETag"]):
             raise ClientError({"Error": {"Code": "PreconditionFailed"}}, "GetObject")
         body = self.objects[Key][0]
+        if Range:
+            first, last = map(int, Range.removeprefix("bytes=").split("-"))
+            if first >= len(body):
+                raise ClientError({"Error": {"Code": "InvalidRange"}}, "GetObject")
+            body = body[first : last + 1]
         return {"Body": StreamingBody(BytesIO(body), len(body))}
 
     def get_paginator(self, operation: str) -> "MemoryS3":

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from core.delta.history import AfterHistoryError, BeforeHistoryError, History, check_version
 from core.delta.log.listing import list_log
 from core.delta.log.segment import Log
-from core.errors import MalformedRequestError
+from core.errors import InvalidParameterError, MalformedRequestError
 from tests.unit.delta.builder import TableInMemory, name
 
 DAY = 86_400_000
@@ -45,7 +45,7 @@ def test_a_timestamp_before_the_first_commit_has_no_snapshot():
         "Please use a timestamp greater than or equal to 86400000 ms (1970-01-02T00:00:00Z)."
     )
     assert (raised.value.timestamp_ms, raised.value.version, raised.value.edge_ms) == (DAY - 1, 0, DAY)
-    assert isinstance(raised.value, MalformedRequestError)
+    assert isinstance(raised.value, InvalidParameterError)
 
 
 def test_the_version_after_a_timestamp_before_the_first_commit_is_the_first():
@@ -62,18 +62,36 @@ def test_a_timestamp_after_the_last_commit_is_refused(resolve):
         "Please use a timestamp less than or equal to 259200000 ms (1970-01-04T00:00:00Z)."
     )
     assert (raised.value.timestamp_ms, raised.value.version, raised.value.edge_ms) == (3 * DAY + 1000, 2, 3 * DAY)
-    assert isinstance(raised.value, MalformedRequestError)
+    assert isinstance(raised.value, InvalidParameterError)
 
 
 @pytest.mark.parametrize("timestamp", [10**18, -(10**18)])
 def test_a_timestamp_outside_the_calendar_is_refused(timestamp):
-    with pytest.raises(MalformedRequestError, match=f"The provided timestamp {timestamp} ms is "):
+    with pytest.raises(InvalidParameterError, match=f"The provided timestamp {timestamp} ms is "):
         history(THREE_DAYS).at_or_before(timestamp)
 
 
 def test_a_timestamp_before_the_earliest_readable_version_is_refused():
     with pytest.raises(BeforeHistoryError, match="is before the earliest available version 4"):
         history(TRUNCATED).at_or_before(DAY)
+
+
+@pytest.mark.parametrize(
+    ("resolve", "latest_refused"), [(History.at_or_before, 3 * DAY - 1), (History.at_or_after, 2 * DAY)]
+)
+def test_a_search_from_a_version_on_names_no_version_before_it(resolve, latest_refused):
+    for timestamp in (0, DAY, latest_refused):
+        with pytest.raises(BeforeHistoryError) as raised:
+            resolve(history(THREE_DAYS), timestamp, 2)
+        assert (raised.value.version, raised.value.edge_ms) == (2, 3 * DAY)
+    assert resolve(history(THREE_DAYS), latest_refused + 1, 2) == 2
+
+
+@pytest.mark.parametrize("resolve", [History.at_or_before, History.at_or_after])
+@pytest.mark.parametrize("timestamp", [0, 2 * DAY, 9 * DAY])
+def test_a_search_from_a_version_that_does_not_exist_yet_is_refused(resolve, timestamp):
+    with pytest.raises(BeforeHistoryError, match=r"before the earliest available version 3\.$"):
+        resolve(history(THREE_DAYS), timestamp, 3)
 
 
 # The objects were copied on day 100. Commits from version 2 on have in-commit timestamps.

@@ -51,6 +51,12 @@ def test_make_targets_exist(document: Document) -> None:
     assert named <= targets
 
 
+def test_the_compatibility_page_begins_with_the_text_of_its_generator() -> None:
+    from tests.golden.compatibility import DOCUMENT, INTRODUCTION  # imports a server
+
+    assert DOCUMENT.read_text().startswith(f"{INTRODUCTION}\n## ")
+
+
 @every_document
 def test_lines_wrap_at_120_characters(document: Document) -> None:
     if str(document) == GENERATED:

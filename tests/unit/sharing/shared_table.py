@@ -70,9 +70,11 @@ class SharedTable:
         options = self._options(capabilities, None)
         return self._lines(answer_changes(self.tables, self.table, changes, options, self.tokens()))
 
-    def metadata(self, capabilities: str = "", version: int | None = None) -> list[dict[str, Any]]:
+    def metadata(
+        self, capabilities: str = "", version: int | None = None, timestamp: str | None = None
+    ) -> list[dict[str, Any]]:
         options = self._options(capabilities, None)
-        return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, None), options))
+        return self._lines(answer_metadata(self.tables, self.table, MetadataRequest(version, timestamp), options))
 
     def tokens(self) -> TableTokens:
         return TableTokens(SignedTokens([KEY], self.now), "r-1", self.table.id)

@@ -218,3 +218,16 @@ def test_an_unusable_path_or_deletion_vector_in_the_log_is_a_400(action: dict[st
         with pytest.raises(SharingError) as caught:
             env.query(capabilities)
         assert caught.value.status == 400
+
+
+@pytest.mark.parametrize("route", ["metadata", "query", "changes"])
+@pytest.mark.parametrize("known", ["responseformat=parquet", "responseformat=delta;includeendstreamaction=true"])
+def test_capabilities_that_are_not_known_are_ignored_and_not_echoed(route: str, known: str) -> None:
+    env = SharedTable([PROTOCOL, metadata(configuration={"delta.enableChangeDataFeed": "true"}), add("a")])
+    parameters = {"startingVersion": 0} if route == "changes" else {}
+    answers = []
+    for capabilities in (known, f"cdfonviews=true;{known};another=a,b"):
+        lines = getattr(env, route)(capabilities, **parameters)
+        answers.append((env.headers, lines))
+    assert answers[0] == answers[1]
+    assert "cdfonviews" not in str(answers)

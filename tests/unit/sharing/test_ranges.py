@@ -288,9 +288,9 @@ class TestChangeFeed:
             env.changes(startingVersion=1)
         assert files(env.changes(startingVersion=2)) == expected((2, "cdc", "_change_data/1"))
 
-    def test_an_end_after_the_latest_version_means_the_latest_version(self) -> None:
+    def test_an_ending_version_after_the_latest_version_means_the_latest_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")])
-        for end in ({"endingVersion": "99"}, {"endingTimestamp": "2999-01-01T00:00:00Z"}, {}):
+        for end in ({"endingVersion": "99"}, {}):
             assert files(env.changes(startingVersion=1, **end)) == expected((1, "add", "a"))
 
     def test_timestamps_select_the_first_version_at_or_after_and_the_last_at_or_before(self) -> None:
@@ -325,19 +325,29 @@ class TestChangeFeed:
             ({"startingVersion": 2, "pageToken": "abc"}, "Error decoding the page token: abc."),
             (
                 {"startingTimestamp": "1969-12-31T23:59:59Z"},
-                "You can only query table changes since version 2.",
+                (
+                    "You can only query table changes since version 2. "
+                    "The provided timestamp (-1000 ms (1969-12-31T23:59:59Z)) is before the earliest version available "
+                    "to this table (2000 ms (1970-01-01T00:00:02Z)). "
+                    "Please use a timestamp greater than or equal to 2000 ms (1970-01-01T00:00:02Z)."
+                ),
             ),
             (
                 {"startingTimestamp": "1970-01-01T00:00:05.001Z"},
                 (
                     "The provided timestamp (5001 ms (1970-01-01T00:00:05.001Z)) is after the latest version "
                     "available to this table (5000 ms (1970-01-01T00:00:05Z)). "
-                    "Please use a timestamp before or at 5000 ms (1970-01-01T00:00:05Z)."
+                    "Please use a timestamp less than or equal to 5000 ms (1970-01-01T00:00:05Z)."
                 ),
             ),
             (
                 {"startingVersion": 2, "endingTimestamp": "0001-01-01T00:00:00+23:00"},
-                "You can only query table changes since version 2.",
+                (
+                    "You can only query table changes since version 2. "
+                    "The provided timestamp (-62135679600000 ms) is before the earliest version available to this "
+                    "table (2000 ms (1970-01-01T00:00:02Z)). "
+                    "Please use a timestamp greater than or equal to 2000 ms (1970-01-01T00:00:02Z)."
+                ),
             ),
         ],
     )
