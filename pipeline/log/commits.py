@@ -5,13 +5,13 @@ A row holds an action on a file (`add` or `remove`) or on the table (`protocol` 
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from core.delta.log import actions
 from core.delta.log.commits import fetched
+from core.delta.log.damage import log_file, valid_actions
 from core.delta.log.listing import COMPACTION
 from core.delta.model import Add, Remove
 from core.storage.objects import ObjectInfo, ObjectReader
@@ -38,25 +38,25 @@ def action_rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator
 def _rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[Sequence[object]]:
     with fetched(reader.get, commits) as contents:
         for commit, content in zip(commits, contents, strict=True):
-            yield from _commit_rows(_version(commit), content)
+            yield from _commit_rows(_version(commit), content, log_file(commit.key))
 
 
-def _commit_rows(version: int, content: bytes) -> Iterator[Sequence[object]]:
+def _commit_rows(version: int, content: bytes, file: str) -> Iterator[Sequence[object]]:
     """Yields the actions that `core.delta` replays, after the same checks."""
-    found: dict[str, Any] = {}
-    with actions.valid_actions():
-        for line, action in enumerate(actions.json_actions(content)):
+    found: dict[str, actions.TableAction] = {}
+    with valid_actions(file) as at:
+        for action in actions.json_actions(content, at):
             if (added := action.get("add")) is not None:
-                yield version, line, "add", None, *_added_row(actions.add(added))
+                yield version, at.line, "add", None, *_added_row(actions.add(added))
             elif (removed := action.get("remove")) is not None:
-                yield version, line, "remove", None, *_removed_row(actions.remove(removed))
+                yield version, at.line, "remove", None, *_removed_row(actions.remove(removed))
             else:
-                actions.take_single(action, found)
-        actions.optional(int, found.pop("commitInfo", {}).get("inCommitTimestamp"))
-        for name, check in (("protocol", actions.protocol), ("metaData", actions.metadata)):
-            if name in found:
-                check(found[name])
-                yield version, 0, name, orjson.dumps(found[name]).decode(), *NO_FILE
+                actions.take_single(action, found, at)
+    actions.in_commit_timestamp_of(found)
+    for name, check in (("protocol", actions.protocol), ("metaData", actions.metadata)):
+        if name in found:
+            found[name].parsed(check)
+            yield version, 0, name, orjson.dumps(found[name].content).decode(), *NO_FILE
 
 
 def _added_row(add: Add) -> Sequence[object]:

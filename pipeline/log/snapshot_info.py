@@ -11,6 +11,7 @@ import orjson
 from core.delta.features import check_readable
 from core.delta.history import check_version
 from core.delta.log.commits import in_commit_timestamp
+from core.delta.log.damage import log_file
 from core.delta.log.listing import latest_log, whole_log
 from core.delta.log.replay import IN_COMMIT_TIMESTAMPS, require_protocol_and_metadata
 from core.delta.log.segment import LogSegment
@@ -69,4 +70,4 @@ def _in_commit_timestamp(table: TableObjects, segment: LogSegment, metadata: Met
     enabled = metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
     if segment.tip in segment.checkpoint or not (enabled or segment.commits):
         return None
-    return in_commit_timestamp(table.objects.get(segment.tip.key, segment.tip.etag))
+    return in_commit_timestamp(table.objects.get(segment.tip.key, segment.tip.etag), log_file(segment.tip.key))

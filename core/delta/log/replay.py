@@ -10,14 +10,15 @@ import typing
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.delta.log import actions
 from core.delta.log.actions import memory_of
 from core.delta.log.batch import AddBatch, FileBatch
+from core.delta.log.damage import valid_actions
 from core.delta.log.segment import LogSegment
 from core.delta.model import Add, FileKey, Metadata, Protocol, Totals, file_key, file_keys
-from core.errors import MalformedRequestError
+from core.errors import DamagedLogError
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -98,24 +99,23 @@ class Replay:
         self._files: dict[FileKey, Add | None] = dict(base.files) if base else {}
         self._in_commit_timestamp: int | None = None
 
-    def apply(self, commit: bytes) -> None:
-        """Applies the actions of a commit or of a compacted log file."""
-        found: dict[str, Any] = {}
-        with actions.valid_actions():
-            for action in actions.json_actions(commit):
+    def apply(self, commit: bytes, file: str = "") -> None:
+        """Applies the actions of a commit or of a compacted log file. `file` is named if they are not valid."""
+        found: dict[str, actions.TableAction] = {}
+        with valid_actions(file) as at:
+            for action in actions.json_actions(commit, at):
                 if (added := action.get("add")) is not None:
                     add = actions.add(added)
                     self._files[file_key(add)] = add
                 elif (removed := action.get("remove")) is not None:
                     self._files[file_key(actions.remove(removed))] = None
                 else:
-                    actions.take_single(action, found)
-            if "protocol" in found:
-                self._protocol = actions.protocol(found["protocol"])
-            if "metaData" in found:
-                self._metadata = actions.metadata(found["metaData"])
-            info = found.get("commitInfo", {})
-            self._in_commit_timestamp = actions.optional(int, info.get("inCommitTimestamp"))
+                    actions.take_single(action, found, at)
+        if "protocol" in found:
+            self._protocol = found["protocol"].parsed(actions.protocol)
+        if "metaData" in found:
+            self._metadata = found["metaData"].parsed(actions.metadata)
+        self._in_commit_timestamp = actions.in_commit_timestamp_of(found)
 
     def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> ReplayState:
         protocol, metadata = require_protocol_and_metadata(self._protocol, self._metadata)
@@ -156,9 +156,9 @@ class Replay:
 def require_protocol_and_metadata(protocol: Protocol | None, metadata: Metadata | None) -> tuple[Protocol, Metadata]:
     """Returns both, or raises if the log lacks one of them."""
     if protocol is None:
-        raise MalformedRequestError("The table's transaction log has no protocol.")
+        raise DamagedLogError("the log has no protocol action")
     if metadata is None:
-        raise MalformedRequestError("The table's transaction log has no metadata.")
+        raise DamagedLogError("the log has no metaData action")
     return protocol, metadata
 
 

@@ -12,8 +12,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from core.errors import ChangedLogError, MalformedRequestError
+from core.errors import ChangedLogError, DamagedLogError
 from core.storage.objects import ObjectInfo
+
+FOLDER = "_delta_log/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,10 @@ def digest_of(files: Iterable[ObjectInfo]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _incomplete(version: int) -> MalformedRequestError:
-    return MalformedRequestError(
-        f"The table's transaction log is incomplete: the commit of version {version} is missing."
-    )
+def commit_file(version: int) -> str:
+    """Returns the path of a commit relative to the table."""
+    return f"{FOLDER}{version:020d}.json"
+
+
+def _incomplete(version: int) -> DamagedLogError:
+    return DamagedLogError(f"the commit of version {version} is missing", file=commit_file(version))

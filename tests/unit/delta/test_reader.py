@@ -10,7 +10,7 @@ import pytest
 from core.delta import reader
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.errors import AnswerTooLargeError, MalformedRequestError, SharingError, TableFilesError
+from core.errors import AnswerTooLargeError, DamagedLogError, SharingError, TableFilesError
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
     PROTOCOL,
@@ -124,7 +124,7 @@ def test_sidecars_are_read_in_parallel():
 )
 def test_a_sidecar_outside_the_table_is_refused(path):
     table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
-    with pytest.raises(MalformedRequestError, match="names a file outside of the table") as raised:
+    with pytest.raises(DamagedLogError, match="names a sidecar outside of the table") as raised:
         read(table)
     assert path not in raised.value.message
 

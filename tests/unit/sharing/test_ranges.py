@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import InvalidParameterError, MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, InvalidParameterError, UnsupportedOperationError
 from tests.examples import examples
 from tests.unit.delta.builder import PROTOCOL, Action, add, metadata, name, remove, vector
 from tests.unit.sharing.shared_table import DELTA, SharedTable
@@ -351,7 +351,7 @@ class TestChangeFeed:
     def test_the_error_for_a_missing_commit_names_its_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")], [add("b")])
         env.lake.delete(name(1))
-        with pytest.raises(MalformedRequestError, match="version 1 is missing"):
+        with pytest.raises(DamagedLogError, match="version 1 is missing"):
             env.changes(startingVersion=0)
 
 

@@ -10,7 +10,7 @@ from core.delta.log.replay import Replay, ReplayState
 from core.delta.log.segment import LogSegment
 from core.delta.model import Add, DeletionVector
 from core.delta.snapshot import LoadedSnapshot, Snapshot
-from core.errors import MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, UnsupportedOperationError
 from core.storage.objects import ObjectInfo
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
@@ -225,10 +225,10 @@ def test_the_files_can_be_iterated_repeatedly_and_concurrently():
     assert together[::2] == together[1::2] == list(snapshot.adds())
 
 
-@pytest.mark.parametrize(("actions", "what"), [([metadata()], "protocol"), ([PROTOCOL], "metadata")])
+@pytest.mark.parametrize(("actions", "what"), [([metadata()], "protocol"), ([PROTOCOL], "metaData")])
 @pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
 def test_a_log_without_protocol_or_metadata_is_refused(form, actions, what):
-    with pytest.raises(MalformedRequestError, match=f"has no {what}"):
+    with pytest.raises(DamagedLogError, match=f"has no {what}"):
         form(*actions)
 
 
