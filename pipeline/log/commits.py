@@ -1,6 +1,7 @@
 """Reads the actions of commits as rows. Their version and line show which action on a file is the newest.
 
-A row holds an action on a file (`add` or `remove`) or on the table (`protocol` or `metaData`, as JSON in `content`).
+A row holds an action on a file (`add` or `remove`) or on the table (`protocol` or `metaData`). The latter is not yet
+checked, because a later commit may replace it: `content` is its `TableAction` as JSON.
 """
 
 from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ def _rows(reader: ObjectReader, commits: Sequence[ObjectInfo]) -> Iterator[Seque
 
 
 def _commit_rows(version: int, content: bytes, file: str) -> Iterator[Sequence[object]]:
-    """Yields the actions that `core.delta` replays, after the same checks."""
+    """Yields the actions that `core.delta` replays, after the same checks of files."""
     found: dict[str, actions.TableAction] = {}
     with valid_actions(file) as at:
         for action in actions.json_actions(content, at):
@@ -52,11 +53,9 @@ def _commit_rows(version: int, content: bytes, file: str) -> Iterator[Sequence[o
                 yield version, at.line, "remove", None, *_removed_row(actions.remove(removed))
             else:
                 actions.take_single(action, found, at)
-    actions.in_commit_timestamp_of(found)
-    for name, check in (("protocol", actions.protocol), ("metaData", actions.metadata)):
-        if name in found:
-            found[name].parsed(check)
-            yield version, 0, name, orjson.dumps(found[name].content).decode(), *NO_FILE
+    actions.in_commit_timestamp_of(found.pop("commitInfo", None))
+    for name, table_action in found.items():
+        yield version, 0, name, orjson.dumps([*table_action]).decode(), *NO_FILE
 
 
 def _added_row(add: Add) -> Sequence[object]:

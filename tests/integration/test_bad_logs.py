@@ -1,6 +1,6 @@
 """Broken and unusual logs: each gets the right 4xx or the right answer, in process and over HTTP.
 
-`deltalake` must agree on the same files, except for a few logs on which our reader is stricter.
+`deltalake` must agree on the same files, except for a few logs on which our reader is stricter or more tolerant.
 """
 
 import json
@@ -42,6 +42,9 @@ from tests.unit.delta.builder import (
 )
 
 TOP = [MODERN_PROTOCOL, metadata()]
+NO_SCHEMA = {
+    "metaData": {field: value for field, value in metadata()["metaData"].items() if field != "schemaString"},
+}
 FILES = [add("a", size=1), add("b", size=20, stats='{"numRecords":3}')]
 WHOLE = checkpoint(*TOP, *FILES)
 HALF = WHOLE[: len(WHOLE) // 2]
@@ -78,6 +81,14 @@ ANSWERED: dict[str, tuple[Log, list[str]]] = {
     "unknown actions and fields": (log([{"someday": {}}, add("c", someday=1)]), ["a", "b", "c"]),
     "a duplicate key": (log(commit(add("c")).replace(b'"path": "c"', b'"path": "x", "path": "c"')), ["a", "b", "c"]),
     "the same metadata twice": (log([metadata(), metadata()]), ["a", "b"]),
+    "a replaced metadata without a schema": (
+        {name(0): commit(MODERN_PROTOCOL, NO_SCHEMA, *FILES), name(1): commit(metadata())},
+        ["a", "b"],
+    ),
+    "a replaced metadata without a schema in a checkpoint": (
+        {name(5, "checkpoint.parquet"): checkpoint(MODERN_PROTOCOL, NO_SCHEMA, *FILES), name(6): commit(metadata())},
+        ["a", "b"],
+    ),
     "a path of 1,000 characters": (log([add(LONG_PATH)]), ["a", "b", LONG_PATH]),
     "statistics of 1 MB": (log([add("c", stats=BIG_STATS)]), ["a", "b", "c"]),
     "invalid statistics": (log([add("c", stats="{")]), ["a", "b", "c"]),
@@ -163,6 +174,11 @@ REFUSED: dict[str, tuple[Log, str]] = {
     ),
     "no log": ({"readme.txt": b"no table"}, MISSING),
 }
+# Logs that Spark reads and `deltalake` does not.
+MORE_TOLERANT = {
+    "a replaced metadata without a schema",
+    "a replaced metadata without a schema in a checkpoint",
+}
 # Logs that `deltalake` reads.
 STRICTER = {"two metadata actions", "two protocols", "a negative size"}
 
@@ -216,7 +232,11 @@ def test_an_unusual_log_is_read(case: str, tmp_path: Path) -> None:
     assert checked_paths(DeltaTables().snapshot(table.storage())) == sorted(live)
     check_nothing_fails(table)
     write(files, tmp_path)
-    assert sorted(DeltaTable(tmp_path).get_add_actions().column("path").to_pylist()) == sorted(live)
+    if case in MORE_TOLERANT:
+        with pytest.raises(DeltaError):
+            DeltaTable(tmp_path)
+    else:
+        assert sorted(DeltaTable(tmp_path).get_add_actions().column("path").to_pylist()) == sorted(live)
 
 
 @pytest.mark.parametrize("case", REFUSED)

@@ -35,7 +35,10 @@ def memory_of(add: Add) -> int:
 
 
 class TableAction(NamedTuple):
-    """An action that is not about a file, and where it is. Its content is not checked yet."""
+    """An action that is not about a file, and where it is.
+
+    Its content is checked only if it is in force, because Delta readers do not look at actions that were replaced.
+    """
 
     name: str
     content: Any
@@ -74,8 +77,8 @@ def take_single(action: Mapping[str, Any], found: dict[str, TableAction], at: Po
                 found[name] = first._replace(line=at.line, is_ambiguous=True)
 
 
-def in_commit_timestamp_of(found: Mapping[str, TableAction]) -> int | None:
-    info = found.get("commitInfo")
+def in_commit_timestamp_of(info: TableAction | None) -> int | None:
+    """Returns the in-commit timestamp of a `commitInfo`, or None if it has none."""
     return info.parsed(_in_commit_timestamp) if info else None
 
 

@@ -100,7 +100,7 @@ def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
                 files.append(actions.cdc(cdc))
             else:
                 actions.take_single(action, found, at)
-    timestamp = actions.in_commit_timestamp_of(found)
+    timestamp = actions.in_commit_timestamp_of(found.get("commitInfo"))
     return Commit(
         version=version,
         timestamp=file_timestamp if timestamp is None else timestamp,
@@ -119,7 +119,7 @@ def in_commit_timestamp(content: bytes, file: str) -> int | None:
             if action.get("commitInfo") is not None:
                 actions.take_single(action, found, at)
                 break
-    return actions.in_commit_timestamp_of(found)
+    return actions.in_commit_timestamp_of(found.get("commitInfo"))
 
 
 def _changes_no_row(info: dict[str, Any]) -> bool:

@@ -3,7 +3,8 @@
 1. The newest action of a file wins.
 2. A file is identified by its path and its deletion vector, because one commit may remove a path with one vector and
    add it again with another.
-3. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
+3. The newest protocol and metadata are in force. They alone are checked: those that were replaced may be invalid.
+4. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
 """
 
 import typing
@@ -13,7 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from core.delta.log import actions
-from core.delta.log.actions import memory_of
+from core.delta.log.actions import TableAction, memory_of
 from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.damage import valid_actions
 from core.delta.log.segment import LogSegment
@@ -92,16 +93,14 @@ class Replay:
     def __init__(self, base: ReplayState | None = None, checkpoint: CheckpointFiles | None = None) -> None:
         self._base = base
         self._checkpoint = base.checkpoint if base else checkpoint
-        state = base or checkpoint
-        self._protocol: Protocol | None = state.protocol if state else None
-        self._metadata: Metadata | None = state.metadata if state else None
+        self._newest: dict[str, TableAction] = {}
+        self._in_commit_timestamp: int | None = None
         # A copy, because a response that is still being written may use the base.
         self._files: dict[FileKey, Add | None] = dict(base.files) if base else {}
-        self._in_commit_timestamp: int | None = None
 
     def apply(self, commit: bytes, file: str = "") -> None:
         """Applies the actions of a commit or of a compacted log file. `file` is named if they are not valid."""
-        found: dict[str, actions.TableAction] = {}
+        found: dict[str, TableAction] = {}
         with valid_actions(file) as at:
             for action in actions.json_actions(commit, at):
                 if (added := action.get("add")) is not None:
@@ -111,11 +110,8 @@ class Replay:
                     self._files[file_key(actions.remove(removed))] = None
                 else:
                     actions.take_single(action, found, at)
-        if "protocol" in found:
-            self._protocol = found["protocol"].parsed(actions.protocol)
-        if "metaData" in found:
-            self._metadata = found["metaData"].parsed(actions.metadata)
-        self._in_commit_timestamp = actions.in_commit_timestamp_of(found)
+        self._in_commit_timestamp = actions.in_commit_timestamp_of(found.pop("commitInfo", None))
+        self._newest |= found
 
     def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> ReplayState:
         protocol, metadata = require_protocol_and_metadata(self._protocol, self._metadata)
@@ -141,8 +137,24 @@ class Replay:
     @property
     def lacks_in_commit_timestamp(self) -> bool:
         """Whether the table has in-commit timestamps, but the files read do not contain that of this version."""
-        enabled = self._metadata is not None and self._metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
+        metadata = self._metadata
+        enabled = metadata is not None and metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
         return enabled and self._in_commit_timestamp is None
+
+    # Both are read only after the last commit.
+    @cached_property
+    def _protocol(self) -> Protocol | None:
+        if newest := self._newest.get("protocol"):
+            return newest.parsed(actions.protocol)
+        state = self._base or self._checkpoint
+        return state.protocol if state else None
+
+    @cached_property
+    def _metadata(self) -> Metadata | None:
+        if newest := self._newest.get("metaData"):
+            return newest.parsed(actions.metadata)
+        state = self._base or self._checkpoint
+        return state.metadata if state else None
 
     def _kept(self) -> Totals:
         if self._checkpoint is None:

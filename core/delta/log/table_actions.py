@@ -21,18 +21,33 @@ TABLE_ACTIONS = ("protocol", "metaData", "sidecar")
 
 
 class TableActions:
+    """The newest protocol and metadata. They are checked when they are read, because commits may replace them."""
+
     def __init__(self) -> None:
-        self.protocol: Protocol | None = None
-        self.metadata: Metadata | None = None
+        self._newest: dict[str, TableAction] = {}
         self.sidecars: list[tuple[str, int]] = []
         """Paths and sizes."""
+
+    @property
+    def protocol(self) -> "Protocol | None":
+        newest = self._newest.get("protocol")
+        return newest.parsed(actions.protocol) if newest else None
+
+    @property
+    def metadata(self) -> "Metadata | None":
+        newest = self._newest.get("metaData")
+        return newest.parsed(actions.metadata) if newest else None
+
+    def put(self, newest: TableAction) -> None:
+        """Replaces the protocol or the metadata."""
+        self._newest[newest.name] = newest
 
     def take(self, action: Mapping[str, Any], file: str = "", line: int | None = None) -> None:
         """Keeps the action if it is not about a file. `file` and `line` are where it is."""
         if (protocol := action.get("protocol")) is not None:
-            self.protocol = TableAction("protocol", protocol, file, line).parsed(actions.protocol)
+            self.put(TableAction("protocol", protocol, file, line))
         elif (metadata := action.get("metaData")) is not None:
-            self.metadata = TableAction("metaData", metadata, file, line).parsed(actions.metadata)
+            self.put(TableAction("metaData", metadata, file, line))
         elif (sidecar := action.get("sidecar")) is not None:
             self.sidecars.append(TableAction("sidecar", sidecar, file, line).parsed(_sidecar))
 

@@ -348,6 +348,15 @@ class TestChangeFeed:
             env.changes(**edges)
         assert caught.value.message == message
 
+    def test_ranges_after_an_invalid_metadata_that_was_replaced_are_answered(self) -> None:
+        invalid = {"metaData": {"id": "1", "format": {"provider": "parquet"}}}
+        env = SharedTable([PROTOCOL, invalid, add("a")], [table(**FEED), add("b")], [add("c")])
+        added = expected((1, "add", "b"), (2, "add", "c"))
+        assert files(env.changes(startingVersion=1)) == files(env.query(startingVersion=1)) == added
+        for answer in (env.changes, env.query):
+            with pytest.raises(DamagedLogError, match="line 2: metaData: schemaString is missing"):
+                answer(startingVersion=0)
+
     def test_the_error_for_a_missing_commit_names_its_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")], [add("b")])
         env.lake.delete(name(1))

@@ -193,7 +193,13 @@ INVALID_ADDS = {
 @pytest.mark.parametrize("content", INVALID_ADDS.values(), ids=INVALID_ADDS.keys())
 def test_columns_of_the_wrong_types_are_refused(content):
     with pytest.raises(DamagedLogError):
-        files(Checkpoint([content]))
+        read_whole(Checkpoint([content]))
+
+
+def read_whole(read: Checkpoint) -> None:
+    """Reads the files, and the protocol and metadata, which are checked only if no commit replaces them."""
+    files(read)
+    _ = read.protocol, read.metadata
 
 
 def test_a_damaged_manifest_is_refused():
