@@ -16,7 +16,7 @@ from core.delta.log.commits import check_count, check_size, fetched, in_commit_t
 from core.delta.log.damage import log_file
 from core.delta.log.listing import is_commit
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
-from core.delta.log.segment import LogSegment
+from core.delta.log.segment import LogSegment, NotReconciledError, replaced_commits
 from core.delta.snapshot import LoadedSnapshot
 from core.errors import AnswerTooLargeError
 from core.storage.location import S3Location
@@ -42,11 +42,22 @@ def read_snapshot(
             checkpoint = _checkpoint(objects, location, segment)
         replay = Replay(base, checkpoint)
         for file, commit in zip(segment.commits, commits, strict=True):
-            replay.apply(commit, log_file(file.key))
+            try:
+                replay.apply(commit, log_file(file.key), is_compacted=file.key in segment.compacted)
+            except NotReconciledError:
+                _apply_all(replay, objects, replaced_commits(segment.compacted, file))
     timestamp = None
     if replay.lacks_in_commit_timestamp and is_commit(segment.tip):
         timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag), log_file(segment.tip.key))
     return LoadedSnapshot.of(replay.result(segment, in_commit_timestamp=timestamp))
+
+
+def _apply_all(replay: Replay, objects: ObjectReader, files: Sequence[ObjectInfo]) -> None:
+    check_count(len(files))
+    check_size(sum(file.size for file in files))
+    with fetched(objects.get, files) as commits:
+        for file, commit in zip(files, commits, strict=True):
+            replay.apply(commit, log_file(file.key))
 
 
 def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:

@@ -107,6 +107,10 @@ ANSWERED: dict[str, tuple[Log, list[str]]] = {
         log([], [], [], [add("c")], **{compaction(3, 1): b""}),
         ["a", "b", "c"],
     ),
+    "a compaction that is not reconciled": (
+        log([remove("b")], [add("b", size=20)], [], **{compaction(1, 2): commit(add("b", size=20), remove("b"))}),
+        ["a", "b"],
+    ),
     "a compaction of the last commit": (log([], [add("c")], **{compaction(1, 2): b""}), ["a", "b", "c"]),
     "a checkpoint without any file": (at_checkpoint(commit(*TOP), [add("c")], file=v2_name(1, "json")), ["c"]),
     "old commits were cleaned up": ({name(5, "checkpoint.parquet"): WHOLE, name(6): commit(add("c"))}, ["a", "b", "c"]),

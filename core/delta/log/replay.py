@@ -17,7 +17,7 @@ from core.delta.log import actions
 from core.delta.log.actions import TableAction, memory_of
 from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.damage import valid_actions
-from core.delta.log.segment import LogSegment
+from core.delta.log.segment import LogSegment, NotReconciledError
 from core.delta.model import Add, FileKey, Metadata, Protocol, Totals, file_key, file_keys
 from core.errors import DamagedLogError
 
@@ -98,18 +98,30 @@ class Replay:
         # A copy, because a response that is still being written may use the base.
         self._files: dict[FileKey, Add | None] = dict(base.files) if base else {}
 
-    def apply(self, commit: bytes, file: str = "") -> None:
-        """Applies the actions of a commit or of a compacted log file. `file` is named if they are not valid."""
+    def apply(self, commit: bytes, file: str = "", *, is_compacted: bool = False) -> None:
+        """Applies the actions of a commit or of a compacted log file, all or none.
+
+        `file` is named if they are not valid. Raises NotReconciledError if it is compacted and not reconciled.
+        """
         found: dict[str, TableAction] = {}
+        files: dict[FileKey, Add | None] = {}
         with valid_actions(file) as at:
             for action in actions.json_actions(commit, at):
+                add = remove = None
                 if (added := action.get("add")) is not None:
                     add = actions.add(added)
-                    self._files[file_key(add)] = add
                 elif (removed := action.get("remove")) is not None:
-                    self._files[file_key(actions.remove(removed))] = None
+                    remove = actions.remove(removed)
                 else:
                     actions.take_single(action, found, at)
+                if file_action := add or remove:
+                    key = file_key(file_action)
+                    if is_compacted and key in files:
+                        raise NotReconciledError
+                    files[key] = add
+        if is_compacted and any(action.is_ambiguous for action in found.values()):
+            raise NotReconciledError
+        self._files |= files
         self._in_commit_timestamp = actions.in_commit_timestamp_of(found.pop("commitInfo", None))
         self._newest |= found
 

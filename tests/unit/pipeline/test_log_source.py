@@ -31,6 +31,7 @@ from tests.unit.delta.builder import (
     add,
     checkpoint,
     commit,
+    compaction,
     metadata,
     name,
     parquet,
@@ -39,6 +40,7 @@ from tests.unit.delta.builder import (
     vector,
 )
 from tests.unit.delta.log.test_checkpoint import INVALID_ADDS
+from tests.unit.delta.test_reader import NOT_RECONCILED
 from tests.unit.pipeline.log_rows import in_memory, in_order, on_disk, read_log, rows_of
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -162,6 +164,20 @@ def test_an_invalid_metadata_that_was_replaced_is_tolerated(start: str, tmp_path
     assert [add.path for add in in_order(read_log(storage)[1])] == ["a", "b", "c", "d"]
     for version in range(4):
         check_as_core(table, storage, version)
+
+
+@pytest.mark.parametrize("deleted", [(), (2,)], ids=["with its commits", "without them"])
+def test_a_compaction_that_is_not_reconciled_is_read_as_core_reads_it(deleted: tuple[int, ...], tmp_path: Path) -> None:
+    for number, content in enumerate(NOT_RECONCILED.values()):
+        table = TableInMemory()
+        table.commit(0, MODERN_PROTOCOL, metadata(), add("a"))
+        table.commit(1, remove("a"), add("b"), metadata(name="old"))
+        table.commit(2, remove("b"), add("a", size=20), metadata(name="new"))
+        table.commit(3, add("c", size=300))
+        table.put(compaction(1, 3), content)
+        table.commit(4, add("d"))
+        table.delete(*map(name, deleted))
+        check_as_core(table, on_disk(table, tmp_path / str(number)))
 
 
 BROKEN = {

@@ -122,7 +122,7 @@ def test_other_files_of_the_log_are_ignored():
 def test_compacted_log_files_replace_commits_before_the_last(compactions, version, read):
     log = listed(table_with(*commits(6), *(compaction(*span) for span in compactions)))
     # Bounded, so that an endless loop does not take all memory.
-    assert names(itertools.islice(log._commits(0, version), 20)) == read
+    assert names(file for file, _ in itertools.islice(log._spans(0, version), 20)) == read
 
 
 def test_a_compaction_replaces_commits_that_were_cleaned_up():
