@@ -23,6 +23,7 @@ from core.storage.objects import ObjectInfo
 from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, sample_rows, table_actions
 from pipeline.log.commits import ACTION, action_rows
 from pipeline.log.rows import FILE, IDENTIFIED_FILE, with_vector_ids
+from pipeline.spark.worker_errors import carried_errors
 from pipeline.storage import TableObjects, TableStorage
 
 T = TypeVar("T")
@@ -97,7 +98,7 @@ class LogSource(DataSource):
         return from_arrow_schema(SCHEMAS[self.options["rows"]])
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        return LogReader(self.options)
+        return WorkerLogReader(self.options)
 
 
 class LogReader(DataSourceReader):
@@ -135,6 +136,18 @@ class LogReader(DataSourceReader):
         if digest_of([segment.tip]) != self._tip:
             raise ChangedLogError(self._version)
         return segment
+
+
+class WorkerLogReader(LogReader):
+    """Runs in Spark's workers, which also plan the slices."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with carried_errors():
+            return super().partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with carried_errors():
+            yield from super().read(partition)
 
 
 def _compacted(segment: LogSegment, commits: Sequence[ObjectInfo]) -> Compacted:
