@@ -40,6 +40,32 @@ class TableFilesError(SharingError):
     code = "RESOURCE_DOES_NOT_EXIST"
 
 
+class DamagedLogError(SharingError):
+    """The table's log violates the Delta protocol. A 400, because a retry would fail too.
+
+    `message` is for recipients. `problem`, which is also the text of the exception, is for the provider: it names the
+    file and the line, and never contains values of the table.
+    """
+
+    status = 400
+    code = "TABLE_UNREADABLE"
+
+    def __init__(self, what: str, *, file: str | None = None, line: int | None = None) -> None:
+        """`file` is relative to the table's location. `line` counts from 1."""
+        super().__init__(
+            "The table cannot be read because its transaction log is damaged. Please contact the provider of the table."
+        )
+        self.what, self.file, self.line = what, file, line
+
+    @property
+    def problem(self) -> str:
+        position = self.file if self.line is None else f"{self.file}, line {self.line}"
+        return f"{position}: {self.what}" if position else self.what
+
+    def __str__(self) -> str:
+        return self.problem
+
+
 class AnswerTooLargeError(SharingError):
     """The answer would exceed a limit of the server. A 400, because a retry would fail too."""
 

@@ -10,18 +10,12 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from botocore.exceptions import BotoCoreError, ClientError
-
 from core.catalog.admin import CatalogAdmin
 from core.catalog.model import Table
-from core.errors import SharingError
 from core.index.layout.columns import MAX_INDEXED_COLUMNS
-from core.index.layout.rows import NotIndexableError
 from core.index.read.store import IndexStore
-from core.index.write.writer import IndexWriter, WriteFailedError
+from core.index.write.writer import IndexWriter
 from core.settings import Settings
-from core.storage.location import InvalidLocationError
-from core.storage.roles import NoStorageRoleError
 from pipeline.build_options import (
     ALL_HELP,
     COLUMNS_HELP,
@@ -32,18 +26,13 @@ from pipeline.build_options import (
     BuildOptions,
 )
 from pipeline.connection import dynamodb
+from pipeline.failures import FAILURES
 from pipeline.indexing import Indexer, Outcome
 from pipeline.local_build import IndexTable
 from pipeline.report import progress_lines, summary
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-# Errors of one table. The job continues with the next table.
-FAILURES = (
-    *(SharingError, InvalidLocationError, NoStorageRoleError),
-    *(WriteFailedError, NotIndexableError, ClientError, BotoCoreError),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

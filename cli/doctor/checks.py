@@ -11,7 +11,7 @@ from typing import ClassVar, TypeAlias
 from botocore.exceptions import BotoCoreError, ClientError
 
 from cli.common.account import explain
-from core.errors import SharingError
+from core.errors import DamagedLogError, SharingError
 
 
 class Status(StrEnum):
@@ -73,6 +73,12 @@ def _run(subject: str, name: str, check: Callable[[], str]) -> Finding:
         return Finding(subject, name, Status.NOT_RUN, str(error))
     except NotPassedError as error:
         return Finding(subject, name, error.status, error.detail, error.remedy)
+    except DamagedLogError as error:
+        remedy = (
+            "Restore this file of the log, for example an earlier version of the object, or rewrite the table. "
+            "Until then, recipients get an error that asks them to contact you."
+        )
+        return Finding(subject, name, Status.FAILED, error.problem, remedy)
     except SharingError as error:
         remedy = "Recipients get the same error. Repair the table, or share a table that this server supports."
         return Finding(subject, name, Status.FAILED, error.message, remedy)

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from core.delta.model import Metadata, Protocol
-from core.errors import MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, UnsupportedOperationError
 
 DELETION_VECTORS = "deletionVectors"
 COLUMN_MAPPING = "columnMapping"
@@ -69,7 +69,7 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     """Raises if this server cannot read the table correctly. The message is the reason."""
     reader, writer = protocol.min_reader_version, protocol.min_writer_version
     if reader < 1:
-        raise MalformedRequestError(f"The table's protocol version ({reader},{writer}) is not valid.")
+        raise DamagedLogError(f"the protocol version ({reader},{writer}) is not valid")
     if reader > MAX_READER_VERSION:
         raise UnsupportedOperationError(
             f"Delta protocol version ({reader},{writer}) is too new for this server, which reads tables of "
@@ -92,7 +92,7 @@ def check_readable(protocol: Protocol, metadata: Metadata) -> None:
     mode = column_mapping_mode(metadata)
     allowed = COLUMN_MAPPING in reader_features(protocol)
     if mode not in ("none", "name", "id") or (mode != "none" and not allowed):
-        raise MalformedRequestError("The table's column mapping mode is unknown, or its protocol does not allow it.")
+        raise DamagedLogError("the column mapping mode is unknown, or the protocol does not allow it")
 
 
 def active_features(protocol: Protocol, metadata: Metadata, *, deletion_vectors: bool) -> frozenset[str]:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from urllib.parse import unquote
 
 from core.delta.model import DeletionVector
-from core.errors import MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, UnsupportedOperationError
 from core.storage.location import InvalidLocationError, S3Location
 
 # A colon alone does not make a path absolute: the name of a partition column may contain one.
@@ -55,7 +55,7 @@ class FilePaths:
             return self._below_a_root(_absolute(vector.path_or_inline_dv))
         if vector.storage_type == "u":
             return self._relative(_vector_file(vector.path_or_inline_dv))
-        raise MalformedRequestError("The table's log has a deletion vector of an unknown storage type.")
+        raise DamagedLogError("a deletion vector has an unknown storage type")
 
     def _relative(self, path: str) -> tuple[str, str]:
         bucket, key = self._location.bucket, self._location.key(path)
@@ -84,7 +84,7 @@ def _decoded(path: str) -> str:
     try:
         return unquote(path, errors="strict")
     except UnicodeDecodeError as error:
-        raise MalformedRequestError("The table's log names a file whose path is not valid UTF-8.") from error
+        raise DamagedLogError("the path of a file is not valid UTF-8") from error
 
 
 def _vector_file(code: str) -> str:
@@ -94,7 +94,7 @@ def _vector_file(code: str) -> str:
         words = [_z85_word(encoded[start : start + 5]) for start in range(0, UUID_CHARACTERS, 5)]
         name = f"deletion_vector_{uuid.UUID(bytes=b''.join(words))}.bin"
     except (KeyError, ValueError, OverflowError) as error:
-        raise MalformedRequestError("The table's log has an invalid deletion vector.") from error
+        raise DamagedLogError("the path of a deletion vector is not valid") from error
     return f"{directory}/{name}" if directory else name
 
 

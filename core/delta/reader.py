@@ -6,16 +6,17 @@ A large checkpoint is saved to the temporary directory instead of memory.
 import contextlib
 import errno
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
 from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, ParquetFile
 from core.delta.log.commits import check_count, check_size, fetched, in_commit_timestamp
+from core.delta.log.damage import log_file
 from core.delta.log.listing import is_commit
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
-from core.delta.log.segment import LogSegment
+from core.delta.log.segment import LogSegment, NotReconciledError, replaced_commits
 from core.delta.snapshot import LoadedSnapshot
 from core.errors import AnswerTooLargeError
 from core.storage.location import S3Location
@@ -40,24 +41,41 @@ def read_snapshot(
         if segment.checkpoint:
             checkpoint = _checkpoint(objects, location, segment)
         replay = Replay(base, checkpoint)
-        for commit in commits:
-            replay.apply(commit)
+        for file, commit in zip(segment.commits, commits, strict=True):
+            try:
+                replay.apply(commit, log_file(file.key), is_compacted=file.key in segment.compacted)
+            except NotReconciledError:
+                _apply_all(replay, objects, replaced_commits(segment.compacted, file))
     timestamp = None
     if replay.lacks_in_commit_timestamp and is_commit(segment.tip):
-        timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag))
+        timestamp = in_commit_timestamp(objects.get(segment.tip.key, segment.tip.etag), log_file(segment.tip.key))
     return LoadedSnapshot.of(replay.result(segment, in_commit_timestamp=timestamp))
+
+
+def _apply_all(replay: Replay, objects: ObjectReader, files: Sequence[ObjectInfo]) -> None:
+    check_count(len(files))
+    check_size(sum(file.size for file in files))
+    with fetched(objects.get, files) as commits:
+        for file, commit in zip(files, commits, strict=True):
+            replay.apply(commit, log_file(file.key))
 
 
 def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:
     top = segment.checkpoint[0]
-    manifest, files = b"", []
+    manifest, manifest_name, infos = b"", "", segment.checkpoint
     if top.key.endswith(".json"):
-        manifest = objects.get(top.key, top.etag)
-    else:
-        files = _fetch(objects, segment.checkpoint)
-    checkpoint = Checkpoint(files, manifest)
+        manifest, manifest_name, infos = objects.get(top.key, top.etag), log_file(top.key), ()
+    files = _fetch(objects, infos)
+    checkpoint = Checkpoint(files, manifest, file_names=_names(infos), manifest_name=manifest_name)
     sidecars = checkpoint.table_actions.sidecar_files(location)
-    return Checkpoint([*files, *_fetch(objects, sidecars)], manifest) if sidecars else checkpoint
+    if not sidecars:
+        return checkpoint
+    files += _fetch(objects, sidecars)
+    return Checkpoint(files, manifest, file_names=_names((*infos, *sidecars)), manifest_name=manifest_name)
+
+
+def _names(files: Iterable[ObjectInfo]) -> list[str]:
+    return [log_file(file.key) for file in files]
 
 
 def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[ParquetFile]:

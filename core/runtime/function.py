@@ -13,7 +13,7 @@ from typing import Any
 
 from core.api.requests.request import Request
 from core.api.response import Response, error_response
-from core.errors import SharingError
+from core.errors import DamagedLogError, SharingError
 from core.runtime.deadline import deadline_error, finish_within, seconds_to_answer, until_stopped
 from core.runtime.events import ProxyResponse, buffered_response, request_from_event
 from core.runtime.observability import logger, record, traced
@@ -64,8 +64,10 @@ def _answer(
         # Also reads the body, so that an error halfway through still becomes an error response.
         return buffered_response(response, request), None
     except SharingError as error:
-        if error.__cause__ is not None and not stopped.is_set():
-            logger.warning(error.message, exc_info=error.__cause__, extra={"request_id": request.request_id})
+        problem = error.problem if isinstance(error, DamagedLogError) else None
+        if (problem or error.__cause__ is not None) and not stopped.is_set():
+            extra = {"request_id": request.request_id, "problem": problem}
+            logger.warning(error.message, exc_info=error.__cause__, extra=extra)
         return _error_answer(error, request), error.code
     except Exception:  # noqa: BLE001
         if not stopped.is_set():

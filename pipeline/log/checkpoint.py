@@ -19,6 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.log import actions
 from core.delta.log.checkpoint import undamaged
+from core.delta.log.damage import log_file, valid_actions
 from core.delta.log.file_schema import VECTOR_TYPES
 from core.delta.log.rows import FileRows
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
@@ -51,9 +52,11 @@ class Piece(NamedTuple):
 def table_actions(reader: ObjectReader, files: Iterable[ObjectInfo]) -> TableActions:
     """Reads only the footer of each file, and the few row groups with a protocol, metadata or sidecars."""
     found = TableActions()
-    with ThreadPoolExecutor(PARALLEL_READS) as pool, undamaged(*UNRELATED):
-        for take in chain.from_iterable(pool.map(lambda file: list(_table_actions(reader, file)), files)):
-            take(found)
+    with ThreadPoolExecutor(PARALLEL_READS) as pool:
+        for file, takes in pool.map(lambda file: (file, list(_table_actions(reader, file))), files):
+            with undamaged(log_file(file.key), *UNRELATED):
+                for take in takes:
+                    take(found)
     return found
 
 
@@ -67,7 +70,7 @@ def _pieces(reader: ObjectReader, file: ObjectInfo, max_bytes: int) -> Iterator[
     if file.size <= max_bytes or is_manifest(file):
         yield Piece(file), file.size
         return
-    with undamaged(*UNRELATED):
+    with undamaged(log_file(file.key), *UNRELATED):
         footer = open_parquet(reader, file).metadata
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
@@ -82,11 +85,13 @@ def joined(pieces: Iterable[Piece]) -> Iterator[Piece]:
 
 
 def file_rows(reader: ObjectReader, piece: Piece) -> Iterator[pa.RecordBatch]:
-    with undamaged(*UNRELATED):
-        if is_manifest(piece.file):
-            manifest = actions.json_actions(reader.get(piece.file.key, piece.file.etag))
+    name = log_file(piece.file.key)
+    if is_manifest(piece.file):
+        with valid_actions(name) as at:
+            manifest = actions.json_actions(reader.get(piece.file.key, piece.file.etag), at)
             yield from file_batches(actions.add(action["add"]) for action in manifest if action.get("add") is not None)
-            return
+        return
+    with undamaged(name, *UNRELATED):
         file = open_parquet(reader, piece.file)
         footer = _Footer(file)
         if "add" not in footer.actions:
@@ -110,7 +115,7 @@ def _num_rows(reader: ObjectReader, piece: Piece) -> int:
     """Returns zero for a manifest, which holds few files."""
     if is_manifest(piece.file):
         return 0
-    with undamaged(*UNRELATED):
+    with undamaged(log_file(piece.file.key), *UNRELATED):
         footer = open_parquet(reader, piece.file).metadata
     return sum(footer.row_group(number).num_rows for number in piece.row_groups or range(footer.num_row_groups))
 
@@ -125,14 +130,17 @@ def open_parquet(reader: ObjectReader, file: ObjectInfo) -> pq.ParquetFile:
 
 
 def _table_actions(reader: ObjectReader, info: ObjectInfo) -> Iterator[Callable[[TableActions], None]]:
+    name = log_file(info.key)
     if is_manifest(info):
-        for action in actions.json_actions(reader.get(info.key, info.etag)):
-            yield partial(TableActions.take, action=action)
+        with valid_actions(name) as at:
+            for action in actions.json_actions(reader.get(info.key, info.etag), at):
+                yield partial(TableActions.take, action=action, file=name, line=at.line)
         return
-    file = open_parquet(reader, info)
-    groups = _Footer(file).groups_with_table_actions()
-    for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=[*TABLE_ACTIONS], use_threads=False):
-        yield partial(TableActions.take_rows, batch=RecordBatch.from_arrow(batch))
+    with undamaged(name, *UNRELATED):
+        file = open_parquet(reader, info)
+        groups = _Footer(file).groups_with_table_actions()
+        for batch in file.iter_batches(BATCH_ROWS, row_groups=groups, columns=[*TABLE_ACTIONS], use_threads=False):
+            yield partial(TableActions.take_rows, batch=RecordBatch.from_arrow(batch), file=name)
 
 
 class _Footer:

@@ -10,7 +10,9 @@ import orjson
 
 from core.delta.features import check_readable
 from core.delta.history import check_version
+from core.delta.log.actions import TableAction
 from core.delta.log.commits import in_commit_timestamp
+from core.delta.log.damage import log_file
 from core.delta.log.listing import latest_log, whole_log
 from core.delta.log.replay import IN_COMMIT_TIMESTAMPS, require_protocol_and_metadata
 from core.delta.log.segment import LogSegment
@@ -46,11 +48,11 @@ def segment_of(table: TableObjects, version: int | None = None) -> LogSegment:
 
 
 def snapshot_info(table: TableObjects, segment: LogSegment, newest: Mapping[str, str]) -> SnapshotInfo:
-    """`newest`: the newest `protocol` and `metaData` in the segment's commits, as JSON, if any."""
+    """`newest`: the newest `protocol` and `metaData` in the segment's commits as `ACTION` has them, if any."""
     found = table_actions(table.objects, segment.checkpoint)
     sidecars = found.sidecar_files(table.location)
-    for name, content in newest.items():
-        found.take({name: orjson.loads(content)})
+    for content in newest.values():
+        found.put(TableAction(*orjson.loads(content)))
     protocol, metadata = require_protocol_and_metadata(found.protocol, found.metadata)
     check_readable(protocol, metadata)
     commit_time = _in_commit_timestamp(table, segment, metadata)
@@ -69,4 +71,4 @@ def _in_commit_timestamp(table: TableObjects, segment: LogSegment, metadata: Met
     enabled = metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
     if segment.tip in segment.checkpoint or not (enabled or segment.commits):
         return None
-    return in_commit_timestamp(table.objects.get(segment.tip.key, segment.tip.etag))
+    return in_commit_timestamp(table.objects.get(segment.tip.key, segment.tip.etag), log_file(segment.tip.key))

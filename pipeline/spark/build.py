@@ -25,6 +25,7 @@ from pipeline.footers import Footers
 from pipeline.spark.packing import CHUNK, Packing
 from pipeline.spark.ranges import runs_in_ranges
 from pipeline.spark.replay import replayed
+from pipeline.spark.worker_errors import carries_errors
 from pipeline.storage import TableStorage
 
 if TYPE_CHECKING:
@@ -72,7 +73,8 @@ def build_with_spark(
             units_per_second / parallelism if units_per_second else None,
         )
         runs = runs_in_ranges(spark, log, fields, tasks)
-        chunks = runs.mapInArrow(packing.chunks, from_arrow_schema(CHUNK)).persist(StorageLevel.DISK_ONLY)
+        packed = runs.mapInArrow(carries_errors(packing.chunks), from_arrow_schema(CHUNK))
+        chunks = packed.persist(StorageLevel.DISK_ONLY)
         try:
             begin_step("sorting and packing")
             written = chunks.where("number IS NOT NULL").drop("groups").collect()
@@ -101,7 +103,7 @@ def build_with_spark(
 
 def _write_keys(chunks: "DataFrame", packing: Packing, per_group: int) -> int:
     groups = chunks.select(posexplode("groups")).repartition("pos")
-    written = groups.mapInArrow(partial(packing.buckets, per_group=per_group), "units BIGINT")
+    written = groups.mapInArrow(partial(carries_errors(packing.buckets), per_group=per_group), "units BIGINT")
     return sum(row.units for row in written.collect())
 
 

@@ -29,7 +29,7 @@ from pipeline.spark.source import (
     commit_actions,
     options,
 )
-from pipeline.spark.worker_errors import worker_errors
+from pipeline.spark.worker_errors import carries_errors, worker_errors
 from pipeline.storage import TableStorage
 
 # Maximum number of touched files that are filtered out without a join.
@@ -56,13 +56,14 @@ class Replayed:
 
     def mapped(self, function: BatchFunction, schema: pa.Schema) -> DataFrame:
         """Applies `mapInArrow` to the files. Faster than on `files` if the commits touch few files."""
-        columns = from_arrow_schema(schema)
+        columns, carrying = from_arrow_schema(schema), carries_errors(function)
         touched = touched_by(self.newest).limit(MAX_TOUCHED + 1).toArrow()
         if touched.num_rows > MAX_TOUCHED or not self.info.segment.checkpoint:
-            return self.files.mapInArrow(function, columns)
+            return self.files.mapInArrow(carrying, columns)
         tasks = CheckpointTasks.of(self.table, self.info.segment, touched, function)
         numbers = self.spark.range(0, len(tasks.slices), 1, max(len(tasks.slices), 1))
-        return self._added.mapInArrow(function, columns).union(numbers.mapInArrow(tasks.mapped, columns))
+        checkpoint = numbers.mapInArrow(carries_errors(tasks.mapped), columns)
+        return self._added.mapInArrow(carrying, columns).union(checkpoint)
 
     def sample(self) -> pa.Table:
         """Returns partition values and statistics of some files, which may include removed files."""

@@ -17,12 +17,13 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from core.delta.log.listing import LOOK_BACK, list_log
-from core.delta.log.segment import LogSegment, checkpoint_version, digest_of
+from core.delta.log.segment import Compacted, LogSegment, checkpoint_version, digest_of
 from core.errors import ChangedLogError
 from core.storage.objects import ObjectInfo
 from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, sample_rows, table_actions
 from pipeline.log.commits import ACTION, action_rows
 from pipeline.log.rows import FILE, IDENTIFIED_FILE, with_vector_ids
+from pipeline.spark.worker_errors import carried_errors
 from pipeline.storage import TableObjects, TableStorage
 
 T = TypeVar("T")
@@ -52,6 +53,8 @@ class SampleSlice(InputPartition):
 @dataclass
 class CommitsSlice(InputPartition):
     commits: Sequence[ObjectInfo]
+    compacted: Compacted
+    """The commits that the compacted log files among `commits` replace."""
 
 
 def checkpoint_files(spark: SparkSession, table: TableStorage, segment: LogSegment) -> DataFrame:
@@ -95,7 +98,7 @@ class LogSource(DataSource):
         return from_arrow_schema(SCHEMAS[self.options["rows"]])
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002
-        return LogReader(self.options)
+        return WorkerLogReader(self.options)
 
 
 class LogReader(DataSourceReader):
@@ -109,7 +112,7 @@ class LogReader(DataSourceReader):
         segment = self._segment(table)
         if self._rows == "commits":
             sized = ((commit, max(commit.size, COMMIT_BYTES)) for commit in segment.commits)
-            return [CommitsSlice(commits) for commits in _slices(sized)]
+            return [CommitsSlice(commits, _compacted(segment, commits)) for commits in _slices(sized)]
         slices = [[*joined(pieces)] for pieces in _slices(_checkpoint_pieces(table, segment.checkpoint))]
         if self._rows == "sample":
             return [SampleSlice(pieces, SAMPLE_FILES // len(slices)) for pieces in slices]
@@ -118,7 +121,7 @@ class LogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         objects = self._table.open().objects
         if isinstance(partition, CommitsSlice):
-            return action_rows(objects, partition.commits)
+            return action_rows(objects, partition.commits, partition.compacted)
         if isinstance(partition, CheckpointSlice):
             files = chain.from_iterable(map(partial(file_rows, objects), partition.pieces))
             return map(with_vector_ids, files) if self._rows == "identified" else files
@@ -133,6 +136,22 @@ class LogReader(DataSourceReader):
         if digest_of([segment.tip]) != self._tip:
             raise ChangedLogError(self._version)
         return segment
+
+
+class WorkerLogReader(LogReader):
+    """Runs in Spark's workers, which also plan the slices."""
+
+    def partitions(self) -> Sequence[InputPartition]:
+        with carried_errors():
+            return super().partitions()
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        with carried_errors():
+            yield from super().read(partition)
+
+
+def _compacted(segment: LogSegment, commits: Sequence[ObjectInfo]) -> Compacted:
+    return {commit.key: segment.compacted[commit.key] for commit in commits if commit.key in segment.compacted}
 
 
 def _checkpoint_pieces(table: TableObjects, checkpoint: Sequence[ObjectInfo]) -> Iterator[tuple[Piece, int]]:

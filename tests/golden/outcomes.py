@@ -12,7 +12,7 @@ from tests.golden.served import Answer, ServedTables
 
 FORMATS = (PARQUET, DELTA)
 READ, LISTED, ANSWERED, REFUSED = "read", "listed", "answered", "refused"
-BROKEN_LOG, UNSUPPORTED = "MALFORMED_REQUEST", "UNSUPPORTED_OPERATION"
+BROKEN_LOG, UNSUPPORTED = "TABLE_UNREADABLE", "UNSUPPORTED_OPERATION"
 
 
 @dataclass(frozen=True)

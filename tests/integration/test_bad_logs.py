@@ -1,6 +1,6 @@
 """Broken and unusual logs: each gets the right 4xx or the right answer, in process and over HTTP.
 
-`deltalake` must agree on the same files, except for a few logs on which our reader is stricter.
+`deltalake` must agree on the same files, except for a few logs on which our reader is stricter or more tolerant.
 """
 
 import json
@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.errors import AnswerTooLargeError, SharingError, TableFilesError
+from core.errors import AnswerTooLargeError, DamagedLogError, SharingError, TableFilesError
 from tests.examples import examples
 from tests.server import Server, running_server
 from tests.unit.delta.builder import (
@@ -42,6 +42,9 @@ from tests.unit.delta.builder import (
 )
 
 TOP = [MODERN_PROTOCOL, metadata()]
+NO_SCHEMA = {
+    "metaData": {field: value for field, value in metadata()["metaData"].items() if field != "schemaString"},
+}
 FILES = [add("a", size=1), add("b", size=20, stats='{"numRecords":3}')]
 WHOLE = checkpoint(*TOP, *FILES)
 HALF = WHOLE[: len(WHOLE) // 2]
@@ -51,7 +54,7 @@ LONG_PATH = "x" * 1000
 FUNCTION_SECONDS = 28
 BIG_STATS = json.dumps({"numRecords": 1, "note": "x" * 1_000_000})
 
-MALFORMED, MISSING = "MALFORMED_REQUEST", "RESOURCE_DOES_NOT_EXIST"
+UNREADABLE, MISSING = "TABLE_UNREADABLE", "RESOURCE_DOES_NOT_EXIST"
 Log = dict[str, bytes]
 
 
@@ -78,6 +81,14 @@ ANSWERED: dict[str, tuple[Log, list[str]]] = {
     "unknown actions and fields": (log([{"someday": {}}, add("c", someday=1)]), ["a", "b", "c"]),
     "a duplicate key": (log(commit(add("c")).replace(b'"path": "c"', b'"path": "x", "path": "c"')), ["a", "b", "c"]),
     "the same metadata twice": (log([metadata(), metadata()]), ["a", "b"]),
+    "a replaced metadata without a schema": (
+        {name(0): commit(MODERN_PROTOCOL, NO_SCHEMA, *FILES), name(1): commit(metadata())},
+        ["a", "b"],
+    ),
+    "a replaced metadata without a schema in a checkpoint": (
+        {name(5, "checkpoint.parquet"): checkpoint(MODERN_PROTOCOL, NO_SCHEMA, *FILES), name(6): commit(metadata())},
+        ["a", "b"],
+    ),
     "a path of 1,000 characters": (log([add(LONG_PATH)]), ["a", "b", LONG_PATH]),
     "statistics of 1 MB": (log([add("c", stats=BIG_STATS)]), ["a", "b", "c"]),
     "invalid statistics": (log([add("c", stats="{")]), ["a", "b", "c"]),
@@ -96,6 +107,10 @@ ANSWERED: dict[str, tuple[Log, list[str]]] = {
         log([], [], [], [add("c")], **{compaction(3, 1): b""}),
         ["a", "b", "c"],
     ),
+    "a compaction that is not reconciled": (
+        log([remove("b")], [add("b", size=20)], [], **{compaction(1, 2): commit(add("b", size=20), remove("b"))}),
+        ["a", "b"],
+    ),
     "a compaction of the last commit": (log([], [add("c")], **{compaction(1, 2): b""}), ["a", "b", "c"]),
     "a checkpoint without any file": (at_checkpoint(commit(*TOP), [add("c")], file=v2_name(1, "json")), ["c"]),
     "old commits were cleaned up": ({name(5, "checkpoint.parquet"): WHOLE, name(6): commit(add("c"))}, ["a", "b", "c"]),
@@ -103,48 +118,48 @@ ANSWERED: dict[str, tuple[Log, list[str]]] = {
 }
 # What is broken, and the code of the error.
 REFUSED: dict[str, tuple[Log, str]] = {
-    "truncated JSON": (log(commit(add("c"), add("d"))[:-20]), MALFORMED),
-    "truncated within a character": (log(commit(add("c"))[:-3] + "ü".encode()[:1]), MALFORMED),
-    "not UTF-8": (log(commit(add("c")).replace(b'"c"', b'"\xff"')), MALFORMED),
-    "UTF-16": (log(commit(add("c")).decode().encode("utf-16")), MALFORMED),
-    "a commit that is Parquet": (log(WHOLE), MALFORMED),
-    "a commit of zeros": (log(bytes(5000)), MALFORMED),
-    "two metadata actions": (log([metadata(name="one"), metadata(name="two")]), MALFORMED),
-    "two protocols": (log([MODERN_PROTOCOL, PROTOCOL]), MALFORMED),
-    "no protocol": ({name(0): commit(metadata(), *FILES)}, MALFORMED),
-    "no metadata": ({name(0): commit(PROTOCOL, *FILES)}, MALFORMED),
-    "an empty first commit": ({name(0): b""}, MALFORMED),
-    "a missing commit": ({name(0): commit(*TOP), name(2): commit(*FILES)}, MALFORMED),
-    "an invalid schema": (log([metadata(schemaString='{"type":')]), MALFORMED),
-    "a schema of columns without names": (log([metadata(schemaString='{"type":"struct","fields":[{}]}')]), MALFORMED),
-    "JSON of 10,000 levels": (log(b'{"add":' * 10_000 + b"1" + b"}" * 10_000), MALFORMED),
-    "a size of 10**30": (log([add("c", size=10**30)]), MALFORMED),
-    "a size of 2**63": (log([add("c", size=2**63)]), MALFORMED),
-    "a negative size": (log([add("c", size=-1)]), MALFORMED),
+    "truncated JSON": (log(commit(add("c"), add("d"))[:-20]), UNREADABLE),
+    "truncated within a character": (log(commit(add("c"))[:-3] + "ü".encode()[:1]), UNREADABLE),
+    "not UTF-8": (log(commit(add("c")).replace(b'"c"', b'"\xff"')), UNREADABLE),
+    "UTF-16": (log(commit(add("c")).decode().encode("utf-16")), UNREADABLE),
+    "a commit that is Parquet": (log(WHOLE), UNREADABLE),
+    "a commit of zeros": (log(bytes(5000)), UNREADABLE),
+    "two metadata actions": (log([metadata(name="one"), metadata(name="two")]), UNREADABLE),
+    "two protocols": (log([MODERN_PROTOCOL, PROTOCOL]), UNREADABLE),
+    "no protocol": ({name(0): commit(metadata(), *FILES)}, UNREADABLE),
+    "no metadata": ({name(0): commit(PROTOCOL, *FILES)}, UNREADABLE),
+    "an empty first commit": ({name(0): b""}, UNREADABLE),
+    "a missing commit": ({name(0): commit(*TOP), name(2): commit(*FILES)}, UNREADABLE),
+    "an invalid schema": (log([metadata(schemaString='{"type":')]), UNREADABLE),
+    "a schema of columns without names": (log([metadata(schemaString='{"type":"struct","fields":[{}]}')]), UNREADABLE),
+    "JSON of 10,000 levels": (log(b'{"add":' * 10_000 + b"1" + b"}" * 10_000), UNREADABLE),
+    "a size of 10**30": (log([add("c", size=10**30)]), UNREADABLE),
+    "a size of 2**63": (log([add("c", size=2**63)]), UNREADABLE),
+    "a negative size": (log([add("c", size=-1)]), UNREADABLE),
     "a reader version of 10**30": (
         log([{"protocol": {"minReaderVersion": 10**30, "minWriterVersion": 2}}]),
-        MALFORMED,
+        UNREADABLE,
     ),
-    "a checkpoint cut in half": (at_checkpoint(HALF, [add("c")]), MALFORMED),
-    "a hinted checkpoint cut in half": (at_checkpoint(HALF, **{HINT: b'{"version":1}'}), MALFORMED),
+    "a checkpoint cut in half": (at_checkpoint(HALF, [add("c")]), UNREADABLE),
+    "a hinted checkpoint cut in half": (at_checkpoint(HALF, **{HINT: b'{"version":1}'}), UNREADABLE),
     "a part cut in half": (
         at_checkpoint(
             WHOLE,
             file=name(1, "checkpoint.0000000001.0000000002.parquet"),
             **{name(1, "checkpoint.0000000002.0000000002.parquet"): HALF},
         ),
-        MALFORMED,
+        UNREADABLE,
     ),
-    "a checkpoint that is JSON": (at_checkpoint(commit(*TOP, *FILES)), MALFORMED),
-    "a manifest that is Parquet": (at_checkpoint(WHOLE, file=v2_name(1, "json")), MALFORMED),
-    "a manifest cut in half": (at_checkpoint(commit(*TOP)[:100], file=v2_name(1, "json")), MALFORMED),
-    "a checkpoint with other columns": (at_checkpoint(parquet(pa.table({"id": [1, 2]}))), MALFORMED),
+    "a checkpoint that is JSON": (at_checkpoint(commit(*TOP, *FILES)), UNREADABLE),
+    "a manifest that is Parquet": (at_checkpoint(WHOLE, file=v2_name(1, "json")), UNREADABLE),
+    "a manifest cut in half": (at_checkpoint(commit(*TOP)[:100], file=v2_name(1, "json")), UNREADABLE),
+    "a checkpoint with other columns": (at_checkpoint(parquet(pa.table({"id": [1, 2]}))), UNREADABLE),
     "a checkpoint with columns of wrong types": (
         at_checkpoint(checkpoint(*TOP, add("a", size="1"), size=pa.string())),  # type: ignore[arg-type]
-        MALFORMED,
+        UNREADABLE,
     ),
-    "a checkpoint without protocol": (at_checkpoint(checkpoint(metadata(), *FILES)), MALFORMED),
-    "a checkpoint without metadata": (at_checkpoint(checkpoint(MODERN_PROTOCOL, *FILES)), MALFORMED),
+    "a checkpoint without protocol": (at_checkpoint(checkpoint(metadata(), *FILES)), UNREADABLE),
+    "a checkpoint without metadata": (at_checkpoint(checkpoint(MODERN_PROTOCOL, *FILES)), UNREADABLE),
     "a missing sidecar": (
         at_checkpoint(commit(*TOP, sidecar("gone.parquet", WHOLE)), file=v2_name(1, "json")),
         MISSING,
@@ -155,13 +170,18 @@ REFUSED: dict[str, tuple[Log, str]] = {
             file=v2_name(1, "json"),
             **{"_delta_log/_sidecars/half.parquet": HALF},
         ),
-        MALFORMED,
+        UNREADABLE,
     ),
     "a sidecar outside the log": (
         at_checkpoint(commit(*TOP, sidecar("s3://elsewhere/x.parquet", WHOLE)), file=v2_name(1, "json")),
-        MALFORMED,
+        UNREADABLE,
     ),
     "no log": ({"readme.txt": b"no table"}, MISSING),
+}
+# Logs that Spark reads and `deltalake` does not.
+MORE_TOLERANT = {
+    "a replaced metadata without a schema",
+    "a replaced metadata without a schema in a checkpoint",
 }
 # Logs that `deltalake` reads.
 STRICTER = {"two metadata actions", "two protocols", "a negative size"}
@@ -216,7 +236,11 @@ def test_an_unusual_log_is_read(case: str, tmp_path: Path) -> None:
     assert checked_paths(DeltaTables().snapshot(table.storage())) == sorted(live)
     check_nothing_fails(table)
     write(files, tmp_path)
-    assert sorted(DeltaTable(tmp_path).get_add_actions().column("path").to_pylist()) == sorted(live)
+    if case in MORE_TOLERANT:
+        with pytest.raises(DeltaError):
+            DeltaTable(tmp_path)
+    else:
+        assert sorted(DeltaTable(tmp_path).get_add_actions().column("path").to_pylist()) == sorted(live)
 
 
 @pytest.mark.parametrize("case", REFUSED)
@@ -231,6 +255,31 @@ def test_a_broken_log_is_refused(case: str, tmp_path: Path) -> None:
         write(files, tmp_path)
         with pytest.raises(DeltaError):
             DeltaTable(tmp_path).get_add_actions()
+
+
+# What is broken, and where.
+POSITIONS_OF_DAMAGE: dict[str, tuple[str, int | None]] = {
+    "truncated JSON": (name(1), 2),
+    "a commit of zeros": (name(1), 1),
+    "two metadata actions": (name(1), 2),
+    "a missing commit": (name(1), None),
+    "an invalid schema": (name(1), 1),
+    "a negative size": (name(1), 1),
+    "a checkpoint cut in half": (name(1, "checkpoint.parquet"), None),
+    "a part cut in half": (name(1, "checkpoint.0000000002.0000000002.parquet"), None),
+    "a checkpoint with columns of wrong types": (name(1, "checkpoint.parquet"), None),
+    "a manifest that is Parquet": (v2_name(1, "json"), 1),
+    "a manifest cut in half": (v2_name(1, "json"), 1),
+    "a sidecar cut in half": ("_delta_log/_sidecars/half.parquet", None),
+}
+
+
+@pytest.mark.parametrize("case", POSITIONS_OF_DAMAGE)
+def test_the_provider_learns_which_file_and_line_is_broken(case: str) -> None:
+    with pytest.raises(DamagedLogError) as refused:
+        DeltaTables().snapshot(table_of(REFUSED[case][0]).storage())
+    assert (refused.value.file, refused.value.line) == POSITIONS_OF_DAMAGE[case]
+    assert refused.value.problem.startswith(f"{refused.value.file}{', line' if refused.value.line else ':'}")
 
 
 def test_a_log_that_is_deleted_while_it_is_read_is_reported_as_missing() -> None:

@@ -14,7 +14,7 @@ from core.delta.tables import DeltaTables
 from core.errors import MalformedRequestError
 from tests.examples import examples
 from tests.property.delta_history import STEPS, History, Step, expected, expected_files, seen
-from tests.unit.delta.builder import TableInMemory
+from tests.unit.delta.builder import TableInMemory, commit, compaction
 
 
 @pytest.fixture(params=["default", "tiny"])
@@ -36,6 +36,23 @@ histories = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
+
+
+@histories
+@given(steps=st.lists(STEPS, min_size=3, max_size=7), data=st.data())
+def test_a_compaction_in_any_order_that_is_not_reconciled_changes_nothing(
+    steps: list[Step], data: st.DataObject
+) -> None:
+    history = History(TableInMemory())
+    for step in steps:
+        history.commit(step)
+    last = data.draw(st.integers(1, history.latest.version))
+    first = data.draw(st.integers(0, last - 1))
+    actions = [action for actions in history.commits[first : last + 1] for action in actions]
+    history.table.put(compaction(first, last), commit(*data.draw(st.permutations(actions))))
+    for state in history.states:
+        snapshot = DeltaTables().snapshot(history.table.storage(), version=state.version)
+        assert seen(snapshot) == expected(state)
 
 
 @pytest.mark.usefixtures("limits")

@@ -9,7 +9,7 @@ from core.delta.cache.tables import CachedTable
 from core.delta.history import History
 from core.delta.index import Indexes, TableIndex
 from core.delta.log.listing import LOOK_BACK, later_log, latest_log, list_log, whole_log
-from core.delta.log.segment import Log
+from core.delta.log.segment import Log, commit_file
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader
 from core.storage.session import StorageSession
@@ -73,7 +73,7 @@ class CachedLog:
 
         def timestamp(version: int) -> int | None:
             commit = log.commits.get(version)
-            return in_commit_timestamp(get(commit.key)) if commit else None
+            return in_commit_timestamp(get(commit.key), commit_file(version)) if commit else None
 
         return History(log, timestamp)
 

@@ -10,7 +10,6 @@ import contextlib
 import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TypeAlias
 
@@ -19,11 +18,12 @@ from arro3.io import read_parquet
 
 from core.delta.log import actions
 from core.delta.log.batch import AddBatch, FileBatch
+from core.delta.log.damage import valid_actions, what_is_wrong
 from core.delta.log.footer import MAGIC, narrowed_footer
 from core.delta.log.rows import FileRows, PartitionCache
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
 from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
-from core.errors import MalformedRequestError, SharingError
+from core.errors import DamagedLogError, SharingError
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -46,9 +46,19 @@ ParquetFile: TypeAlias = bytes | IO[bytes]
 
 
 class Checkpoint:
-    def __init__(self, files: Sequence[ParquetFile], manifest: bytes = b"") -> None:
-        """`manifest` is the top-level file of a V2 checkpoint in JSON. It has the format of a commit."""
-        self._files = files
+    def __init__(
+        self,
+        files: Sequence[ParquetFile],
+        manifest: bytes = b"",
+        *,
+        file_names: Sequence[str] = (),
+        manifest_name: str = "",
+    ) -> None:
+        """`manifest` is the top-level file of a V2 checkpoint in JSON. It has the format of a commit.
+
+        The names are relative to the table. An error contains them.
+        """
+        self._files = [*zip(files, file_names or [""] * len(files), strict=True)]
         self._hashes, self._sizes, self._has_vector = array("q"), array("q"), array("b")
         self.table_actions = TableActions()
         self._inline: list[AddBatch] = []
@@ -58,13 +68,13 @@ class Checkpoint:
         encoded_bytes = sum(len(file) for file in files if isinstance(file, bytes))
         self.disk_bytes = sum(file.seek(0, 2) for file in files if not isinstance(file, bytes))
         self._is_decoded = encoded_bytes + self.disk_bytes <= DECODED_BYTES
-        with undamaged():
-            self._take_manifest(manifest)
-            for file in files:
+        self._take_manifest(manifest, manifest_name)
+        for file, name in self._files:
+            with undamaged(name):
                 _check_magic(file)
                 with contextlib.nullcontext(file) if self._is_decoded else _narrowed(file) as content:
                     for batch in _batches(content):
-                        self._take(batch)
+                        self._take(batch, name)
         self._tags = _tags(self._hashes)
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
         self.memory_bytes = encoded_bytes + self._decoded_bytes + BYTES_PER_FILE * len(self._sizes)
@@ -82,11 +92,12 @@ class Checkpoint:
         yield from self._decoded
         if not self._is_decoded:
             partitions: PartitionCache = {}
-            with undamaged():
-                for batch in chain.from_iterable(map(_batches, self._files)):
-                    rows = FileRows.of(batch, partitions)
-                    rows.check()
-                    yield rows
+            for file, name in self._files:
+                with undamaged(name):
+                    for batch in _batches(file):
+                        rows = FileRows.of(batch, partitions)
+                        rows.check()
+                        yield rows
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         """The totals of the files whose key is in `keys`.
@@ -104,20 +115,21 @@ class Checkpoint:
         is_candidate = self._tags.translate(bytes(tag in tags for tag in TAGS))
         return (found.start() for found in re.finditer(b"\1", is_candidate))
 
-    def _take_manifest(self, manifest: bytes) -> None:
+    def _take_manifest(self, manifest: bytes, name: str) -> None:
         adds = []
-        for action in actions.json_actions(manifest):
-            if (add := action.get("add")) is not None:
-                adds.append(actions.add(add))
-            else:
-                self.table_actions.take(action)
+        with valid_actions(name) as at:
+            for action in actions.json_actions(manifest, at):
+                if (add := action.get("add")) is not None:
+                    adds.append(actions.add(add))
+                else:
+                    self.table_actions.take(action, name, at.line)
         if adds:
             inline = AddBatch.of(adds)
             self._inline.append(inline)
             self._count(inline)
 
-    def _take(self, batch: RecordBatch) -> None:
-        self.table_actions.take_rows(batch)
+    def _take(self, batch: RecordBatch, name: str) -> None:
+        self.table_actions.take_rows(batch, name)
         rows = FileRows.of(batch, self._partitions)
         if self._is_decoded:
             rows.check()
@@ -186,8 +198,8 @@ def _is_for_totals(path: tuple[str, ...]) -> bool:
 
 
 @contextlib.contextmanager
-def undamaged(*unrelated: type[Exception]) -> Iterator[None]:
-    """Turns any failure to decode a checkpoint into a `MalformedRequestError`, except `unrelated` exceptions."""
+def undamaged(file: str, *unrelated: type[Exception]) -> Iterator[None]:
+    """Turns any failure to decode a file of a checkpoint into a `DamagedLogError`, except `unrelated` exceptions."""
     try:
         yield
     except (SharingError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
@@ -195,4 +207,5 @@ def undamaged(*unrelated: type[Exception]) -> Iterator[None]:
     except unrelated:
         raise
     except BaseException as problem:  # arro3 panics on a damaged file, and a panic is not an Exception
-        raise MalformedRequestError("A checkpoint of the table's transaction log is damaged.") from problem
+        what = f"the checkpoint cannot be decoded: {what_is_wrong(problem)}"
+        raise DamagedLogError(what, file=file or None) from problem

@@ -11,7 +11,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from core.delta.log import actions
-from core.delta.log.segment import Log
+from core.delta.log.damage import valid_actions
+from core.delta.log.segment import Log, commit_file
 from core.delta.model import Commit, FileAction
 from core.errors import AnswerTooLargeError
 from core.storage.objects import ObjectInfo
@@ -88,9 +89,9 @@ def _commits(get: Get, files: Mapping[int, ObjectInfo], timestamps: Mapping[int,
 
 def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
     files: list[FileAction] = []
-    found: dict[str, Any] = {}
-    with actions.valid_actions():
-        for action in actions.json_actions(content):
+    found: dict[str, actions.TableAction] = {}
+    with valid_actions(commit_file(version)) as at:
+        for action in actions.json_actions(content, at):
             if (add := action.get("add")) is not None:
                 files.append(actions.add(add))
             elif (remove := action.get("remove")) is not None:
@@ -98,26 +99,27 @@ def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
             elif (cdc := action.get("cdc")) is not None:
                 files.append(actions.cdc(cdc))
             else:
-                actions.take_single(action, found)
-        info = found.get("commitInfo", {})
-        timestamp = actions.optional(int, info.get("inCommitTimestamp"))
-        return Commit(
-            version=version,
-            timestamp=file_timestamp if timestamp is None else timestamp,
-            protocol=actions.protocol(found["protocol"]) if "protocol" in found else None,
-            metadata=actions.metadata(found["metaData"]) if "metaData" in found else None,
-            files=tuple(files),
-            changes_no_row=_changes_no_row(info),
-        )
+                actions.take_single(action, found, at)
+    timestamp = actions.in_commit_timestamp_of(found.get("commitInfo"))
+    return Commit(
+        version=version,
+        timestamp=file_timestamp if timestamp is None else timestamp,
+        protocol=found["protocol"].parsed(actions.protocol) if "protocol" in found else None,
+        metadata=found["metaData"].parsed(actions.metadata) if "metaData" in found else None,
+        files=tuple(files),
+        changes_no_row="commitInfo" in found and _changes_no_row(found["commitInfo"].content),
+    )
 
 
-def in_commit_timestamp(content: bytes) -> int | None:
+def in_commit_timestamp(content: bytes, file: str) -> int | None:
     """Returns the in-commit timestamp of a commit, or None if it has none."""
-    with actions.valid_actions():
-        for action in actions.json_actions(content):
-            if (info := action.get("commitInfo")) is not None:
-                return actions.optional(int, info.get("inCommitTimestamp"))
-    return None
+    found: dict[str, actions.TableAction] = {}
+    with valid_actions(file) as at:
+        for action in actions.json_actions(content, at):
+            if action.get("commitInfo") is not None:
+                actions.take_single(action, found, at)
+                break
+    return actions.in_commit_timestamp_of(found.get("commitInfo"))
 
 
 def _changes_no_row(info: dict[str, Any]) -> bool:

@@ -4,12 +4,11 @@ import re
 
 import orjson
 
-from core.delta.log.segment import Log
+from core.delta.log.segment import FOLDER, Log
 from core.errors import TableFilesError
 from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
 
-FOLDER = "_delta_log/"
 # S3 times are whole seconds. Commits within one second get increasing times, counted from the first of them. A listing
 # goes back this many versions, so that a version gets the same time wherever the listing starts.
 LOOK_BACK = 100

@@ -3,21 +3,23 @@
 1. The newest action of a file wins.
 2. A file is identified by its path and its deletion vector, because one commit may remove a path with one vector and
    add it again with another.
-3. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
+3. The newest protocol and metadata are in force. They alone are checked: those that were replaced may be invalid.
+4. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
 """
 
 import typing
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from core.delta.log import actions
-from core.delta.log.actions import memory_of
+from core.delta.log.actions import TableAction, memory_of
 from core.delta.log.batch import AddBatch, FileBatch
-from core.delta.log.segment import LogSegment
+from core.delta.log.damage import valid_actions
+from core.delta.log.segment import LogSegment, NotReconciledError
 from core.delta.model import Add, FileKey, Metadata, Protocol, Totals, file_key, file_keys
-from core.errors import MalformedRequestError
+from core.errors import DamagedLogError
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -91,31 +93,37 @@ class Replay:
     def __init__(self, base: ReplayState | None = None, checkpoint: CheckpointFiles | None = None) -> None:
         self._base = base
         self._checkpoint = base.checkpoint if base else checkpoint
-        state = base or checkpoint
-        self._protocol: Protocol | None = state.protocol if state else None
-        self._metadata: Metadata | None = state.metadata if state else None
+        self._newest: dict[str, TableAction] = {}
+        self._in_commit_timestamp: int | None = None
         # A copy, because a response that is still being written may use the base.
         self._files: dict[FileKey, Add | None] = dict(base.files) if base else {}
-        self._in_commit_timestamp: int | None = None
 
-    def apply(self, commit: bytes) -> None:
-        """Applies the actions of a commit or of a compacted log file."""
-        found: dict[str, Any] = {}
-        with actions.valid_actions():
-            for action in actions.json_actions(commit):
+    def apply(self, commit: bytes, file: str = "", *, is_compacted: bool = False) -> None:
+        """Applies the actions of a commit or of a compacted log file, all or none.
+
+        `file` is named if they are not valid. Raises NotReconciledError if it is compacted and not reconciled.
+        """
+        found: dict[str, TableAction] = {}
+        files: dict[FileKey, Add | None] = {}
+        with valid_actions(file) as at:
+            for action in actions.json_actions(commit, at):
+                add = remove = None
                 if (added := action.get("add")) is not None:
                     add = actions.add(added)
-                    self._files[file_key(add)] = add
                 elif (removed := action.get("remove")) is not None:
-                    self._files[file_key(actions.remove(removed))] = None
+                    remove = actions.remove(removed)
                 else:
-                    actions.take_single(action, found)
-            if "protocol" in found:
-                self._protocol = actions.protocol(found["protocol"])
-            if "metaData" in found:
-                self._metadata = actions.metadata(found["metaData"])
-            info = found.get("commitInfo", {})
-            self._in_commit_timestamp = actions.optional(int, info.get("inCommitTimestamp"))
+                    actions.take_single(action, found, at)
+                if file_action := add or remove:
+                    key = file_key(file_action)
+                    if is_compacted and key in files:
+                        raise NotReconciledError
+                    files[key] = add
+        if is_compacted and any(action.is_ambiguous for action in found.values()):
+            raise NotReconciledError
+        self._files |= files
+        self._in_commit_timestamp = actions.in_commit_timestamp_of(found.pop("commitInfo", None))
+        self._newest |= found
 
     def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> ReplayState:
         protocol, metadata = require_protocol_and_metadata(self._protocol, self._metadata)
@@ -141,8 +149,24 @@ class Replay:
     @property
     def lacks_in_commit_timestamp(self) -> bool:
         """Whether the table has in-commit timestamps, but the files read do not contain that of this version."""
-        enabled = self._metadata is not None and self._metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
+        metadata = self._metadata
+        enabled = metadata is not None and metadata.configuration.get(IN_COMMIT_TIMESTAMPS) == "true"
         return enabled and self._in_commit_timestamp is None
+
+    # Both are read only after the last commit.
+    @cached_property
+    def _protocol(self) -> Protocol | None:
+        if newest := self._newest.get("protocol"):
+            return newest.parsed(actions.protocol)
+        state = self._base or self._checkpoint
+        return state.protocol if state else None
+
+    @cached_property
+    def _metadata(self) -> Metadata | None:
+        if newest := self._newest.get("metaData"):
+            return newest.parsed(actions.metadata)
+        state = self._base or self._checkpoint
+        return state.metadata if state else None
 
     def _kept(self) -> Totals:
         if self._checkpoint is None:
@@ -156,9 +180,9 @@ class Replay:
 def require_protocol_and_metadata(protocol: Protocol | None, metadata: Metadata | None) -> tuple[Protocol, Metadata]:
     """Returns both, or raises if the log lacks one of them."""
     if protocol is None:
-        raise MalformedRequestError("The table's transaction log has no protocol.")
+        raise DamagedLogError("the log has no protocol action")
     if metadata is None:
-        raise MalformedRequestError("The table's transaction log has no metadata.")
+        raise DamagedLogError("the log has no metaData action")
     return protocol, metadata
 
 

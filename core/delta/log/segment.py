@@ -1,7 +1,8 @@
 """A listing of a log, and the segment of it that one version is read from.
 
 1. A *log segment* is the newest complete checkpoint at or before a version, and the commits after it.
-2. A compacted log file replaces the consecutive commits that it covers.
+2. A compacted log file replaces the consecutive commits that it covers. Its actions must be reconciled: one per file.
+   If they are not, the order of two actions is unknown, and the commits are read instead.
 3. The *checkpoint id* identifies the start of a segment: its checkpoint, or the first commit.
 4. Without in-commit timestamps, a commit's time is the modification time of its object, adjusted to increase strictly,
    as Delta defines it.
@@ -12,8 +13,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from core.errors import ChangedLogError, MalformedRequestError
+from core.errors import ChangedLogError, DamagedLogError
 from core.storage.objects import ObjectInfo
+
+FOLDER = "_delta_log/"
+
+
+Compacted = Mapping[str, tuple[ObjectInfo, ...]]
+"""By the key of a compacted log file: the commits that it replaces, without those that were cleaned up."""
+
+
+class NotReconciledError(Exception):
+    """A compacted log file has two actions for one file, or two protocols or metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +39,8 @@ class LogSegment:
     """Oldest first."""
     checkpoint_id: str
     """Identifies the checkpoint or first commit that the log is read from. With a base, it is the id of the base."""
+    compacted: "Compacted" = field(default_factory=dict)
+    """The commits that the compacted log files among `commits` replace."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +104,7 @@ class Log:
 
     def check_complete(self, since: int = -1) -> None:
         """Raises if commits are missing between the last checkpoint, or the version `since`, and the latest version."""
-        for _ in self._commits(max(self.last_checkpoint(self.version), since) + 1, self.version):
+        for _ in self._spans(max(self.last_checkpoint(self.version), since) + 1, self.version):
             pass
 
     def segment(self, version: int, *, base: LogSegment | None = None) -> LogSegment:
@@ -115,32 +128,47 @@ class Log:
         raise ChangedLogError(version)
 
     def _segment(self, version: int, start: int, checkpoint: tuple[ObjectInfo, ...], checkpoint_id: str) -> LogSegment:
-        commits = tuple(self._commits(start + 1, version))
+        spans = tuple(self._spans(start + 1, version))
         tip = self.file(version)
         if tip is None:
             raise _incomplete(version)
-        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits, checkpoint_id)
+        commits = tuple(file for file, _ in spans)
+        compacted = {
+            file.key: tuple(self.commits[each] for each in versions if each in self.commits)
+            for file, versions in spans
+            if len(versions) > 1
+        }
+        return LogSegment(version, self.timestamps[version], tip, checkpoint, commits, checkpoint_id, compacted)
 
     def _checkpoint_id(self, version: int, checkpoint: tuple[ObjectInfo, ...]) -> str:
         """Uses the first commit if there is no checkpoint, so that two logs have different ids."""
         return f"{version}:{digest_of(checkpoint or filter(None, [self.commits.get(0)]))}"
 
-    def _commits(self, first: int, last: int) -> Iterator[ObjectInfo]:
-        """Yields commits, compacted if possible, except the last: only its own file has its timestamp."""
+    def _spans(self, first: int, last: int) -> Iterator[tuple[ObjectInfo, range]]:
+        """Yields commits and their versions, compacted if possible, except the last: only its own has its timestamp."""
         version = first
         while version <= last:
             ends = self.compactions.get(version, ())
             compacted = max((end for end in ends if version < end < last), default=version)
-            if compacted > version:
-                yield self.compactions[version][compacted]
-            else:
-                yield self.commit(version)
+            file = self.compactions[version][compacted] if compacted > version else self.commit(version)
+            yield file, range(version, compacted + 1)
             version = compacted + 1
 
     def commit(self, version: int) -> ObjectInfo:
         if version not in self.commits:
             raise _incomplete(version)
         return self.commits[version]
+
+
+def replaced_commits(compacted: Compacted, file: ObjectInfo) -> tuple[ObjectInfo, ...]:
+    """Returns the commits to read instead of a compacted log file that is not reconciled."""
+    name = file.key.rpartition("/")[2]
+    first, last = map(int, name.split(".")[:2])
+    commits = compacted[file.key]
+    if len(commits) <= last - first:
+        what = "it has two actions for one file, so it is not reconciled, and the commits that it replaces are missing"
+        raise DamagedLogError(what, file=f"{FOLDER}{name}")
+    return commits
 
 
 def checkpoint_version(checkpoint_id: str) -> int:
@@ -154,7 +182,10 @@ def digest_of(files: Iterable[ObjectInfo]) -> str:
     return hashlib.sha256(content.encode()).hexdigest()[:16]
 
 
-def _incomplete(version: int) -> MalformedRequestError:
-    return MalformedRequestError(
-        f"The table's transaction log is incomplete: the commit of version {version} is missing."
-    )
+def commit_file(version: int) -> str:
+    """Returns the path of a commit relative to the table."""
+    return f"{FOLDER}{version:020d}.json"
+
+
+def _incomplete(version: int) -> DamagedLogError:
+    return DamagedLogError(f"the commit of version {version} is missing", file=commit_file(version))

@@ -94,7 +94,26 @@ def test_a_damaged_log_is_found(provider, examine):
 
     _, findings = examine(provider.add("damaged-log", location))
 
-    assert "has no metadata" in assert_first_failure(findings, "log")["detail"]
+    assert assert_first_failure(findings, "log")["detail"] == "the log has no metaData action"
+
+
+def test_a_damaged_log_is_shown_with_its_file_and_line_by_every_command(provider, examine, capsys):
+    location = provider.write_log("bad-line", builder.PROTOCOL, builder.metadata(), builder.add("a", size="1"))
+    problem = f"{builder.name(0)}, line 3: add: size is a string, not an integer"
+    name = provider.add("bad-line", location)
+
+    _, findings = examine(name)
+    assert assert_first_failure(findings, "log")["detail"] == problem
+    assert "Restore this file" in findings["log"]["remedy"]
+
+    assert run(["table", "add", "sales.retail.again", "--location", location]) == 1
+    assert problem in unwrapped(capsys.readouterr().err)
+    assert run(["explain", name]) == 1
+    assert f"The table '{name}' cannot be read: {problem}." in unwrapped(capsys.readouterr().err)
+
+
+def unwrapped(text: str) -> str:
+    return " ".join(text.split())
 
 
 @pytest.mark.parametrize(

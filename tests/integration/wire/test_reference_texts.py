@@ -12,7 +12,7 @@ import requests
 from tests.integration.wire.conftest import DELTA, Wire, error, lines
 
 INVALID, MALFORMED, UNSUPPORTED = "INVALID_PARAMETER_VALUE", "MALFORMED_REQUEST", "UNSUPPORTED_OPERATION"
-ABSENT = "RESOURCE_DOES_NOT_EXIST"
+ABSENT, UNREADABLE = "RESOURCE_DOES_NOT_EXIST", "TABLE_UNREADABLE"
 NOT_A_NUMBER = "expected a number but the string didn't have the appropriate format"
 NO_HISTORY = (
     "Reading table by version or timestamp is not supported because history sharing is not enabled on table: "
@@ -361,5 +361,5 @@ class TestChanges:
         check(wire.query("cleaned_up", startingVersion=1), MALFORMED, text)
 
     def test_a_log_with_a_missing_commit_is_rejected(self, wire: Wire) -> None:
-        check(wire.changes("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")
-        check(wire.query("incomplete", startingVersion=0), MALFORMED, "the commit of version 1 is missing")
+        check(wire.changes("incomplete", startingVersion=0), UNREADABLE, "Please contact the provider of the table.")
+        check(wire.query("incomplete", startingVersion=0), UNREADABLE, "Please contact the provider of the table.")

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from pyspark.sql import DataFrame, SparkSession
 
 from core.delta.tables import DeltaTables
-from core.errors import SharingError
+from core.errors import DamagedLogError, SharingError
+from core.index.layout.rows import NotIndexableError
 from core.pruning.schema import Schema
 from pipeline.footers import Footers
 from pipeline.log.rows import FILE
@@ -30,6 +31,7 @@ from tests.unit.delta.builder import (
     metadata,
     name,
     remove,
+    v2_name,
     vector,
 )
 from tests.unit.pipeline.log_rows import add_of, in_memory, in_order, on_disk, unchanged
@@ -130,6 +132,21 @@ def test_any_history_is_replayed_as_core_replays_it(
     check_as_core(spark, history.table, on_disk(history.table, tmp_path_factory.mktemp("history")))
 
 
+NO_SCHEMA = {"metaData": {"id": "1", "format": {"provider": "parquet"}}}
+
+
+def test_replaced_metadata_and_a_compaction_that_is_not_reconciled_are_read_as_core_reads_them(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = TableInMemory()
+    table.put(name(7, "checkpoint.parquet"), checkpoint(MODERN_PROTOCOL, NO_SCHEMA, add("a")))
+    table.commit(8, NO_SCHEMA, remove("a"))
+    table.commit(9, metadata(), add("a", size=2))
+    table.put(compaction(8, 9), commit(NO_SCHEMA, add("a", size=2), remove("a"), metadata()))
+    table.commit(10, add("b"))
+    check_as_core(spark, table, on_disk(table, tmp_path))
+
+
 REJECTED = {
     "a commit is missing": {name(2): commit(add("a"))},
     "a commit is broken": {name(1): b"{"},
@@ -161,6 +178,25 @@ def test_a_log_that_core_rejects_raises_the_same_error(
     ):
         way(log).collect()
     assert raised.value.message == expected.value.message
+    if isinstance(expected.value, DamagedLogError):
+        assert isinstance(raised.value, DamagedLogError)
+        assert (raised.value.file, raised.value.line) == (expected.value.file, expected.value.line)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS.keys())
+@pytest.mark.parametrize("at_checkpoint", [False, True], ids=["in a commit", "in a checkpoint"])
+def test_a_file_that_cannot_be_indexed_raises_its_own_reason(
+    spark: SparkSession, tmp_path: Path, at_checkpoint: bool, way: Callable[[Replayed], DataFrame]
+) -> None:
+    table, actions = TableInMemory(), (MODERN_PROTOCOL, metadata(), add("a", tags={"k": 5}))
+    if at_checkpoint:
+        table.put(v2_name(0, "json"), commit(*actions))
+    table.commit(0, *actions)
+    with (
+        pytest.raises(NotIndexableError, match=r"^The log has an invalid value for tags\.$"),
+        replayed(spark, on_disk(table, tmp_path)) as log,
+    ):
+        way(log).collect()
 
 
 def test_files_without_statistics_get_footer_statistics_in_an_extra_column(spark: SparkSession, tmp_path: Path) -> None:

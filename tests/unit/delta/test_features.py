@@ -16,7 +16,7 @@ from core.delta.features import (
     protocol_for_clients,
 )
 from core.delta.model import Metadata, Protocol
-from core.errors import MalformedRequestError, SharingError, UnsupportedOperationError
+from core.errors import DamagedLogError, SharingError, UnsupportedOperationError
 from tests.examples import examples
 
 
@@ -60,7 +60,7 @@ class TestReadable:
 
     @pytest.mark.parametrize("version", [0, -1])
     def test_an_invalid_protocol_version_is_malformed(self, version: int) -> None:
-        with pytest.raises(MalformedRequestError):
+        with pytest.raises(DamagedLogError):
             check_readable(Protocol(version, 2), table())
 
     @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ class TestReadable:
     def test_a_column_mapping_mode_that_the_protocol_does_not_allow_is_malformed(
         self, protocol: Protocol, mode: str
     ) -> None:
-        with pytest.raises(MalformedRequestError):
+        with pytest.raises(DamagedLogError):
             check_readable(protocol, table(**{"columnMapping.mode": mode}))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from core.delta.model import DeletionVector
 from core.delta.paths import Z85, FilePaths
-from core.errors import MalformedRequestError, SharingError, UnsupportedOperationError
+from core.errors import DamagedLogError, SharingError, UnsupportedOperationError
 from core.storage.location import S3Location
 from tests.examples import examples
 
@@ -83,7 +83,7 @@ class TestRelative:
             key(path)
 
     def test_a_path_of_invalid_utf8_is_malformed(self) -> None:
-        with pytest.raises(MalformedRequestError):
+        with pytest.raises(DamagedLogError):
             key("p=%FF/f")
 
 
@@ -166,5 +166,5 @@ class TestDeletionVectors:
         assert caught.value.status == 400
 
     def test_an_unknown_storage_type_is_refused(self) -> None:
-        with pytest.raises(MalformedRequestError):
+        with pytest.raises(DamagedLogError):
             FilePaths(TABLE).find_deletion_vector(vector("x", "whatever"))

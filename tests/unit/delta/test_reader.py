@@ -10,7 +10,7 @@ import pytest
 from core.delta import reader
 from core.delta.snapshot import Snapshot
 from core.delta.tables import DeltaTables
-from core.errors import AnswerTooLargeError, MalformedRequestError, SharingError, TableFilesError
+from core.errors import AnswerTooLargeError, DamagedLogError, SharingError, TableFilesError
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
     PROTOCOL,
@@ -124,7 +124,7 @@ def test_sidecars_are_read_in_parallel():
 )
 def test_a_sidecar_outside_the_table_is_refused(path):
     table = table_at_checkpoint(**{v2_name(2, "json"): commit(*TOP, sidecar(path, SIDECARS["two.parquet"]))})
-    with pytest.raises(MalformedRequestError, match="names a file outside of the table") as raised:
+    with pytest.raises(DamagedLogError, match="names a sidecar outside of the table") as raised:
         read(table)
     assert path not in raised.value.message
 
@@ -179,6 +179,40 @@ def test_compacted_commits_are_read_instead_of_their_originals():
     table.commit(4, remove("c"), add("d"))
     snapshot = read(table)
     assert ([*paths(snapshot)], snapshot.metadata.name, snapshot.num_deletion_vectors) == (["b", "d"], "renamed", 1)
+
+
+NOT_RECONCILED = {
+    "a path added and removed": commit(add("b"), remove("a"), remove("b"), add("c"), add("a")),
+    "a path added twice": commit(remove("a"), add("b"), remove("b"), add("c"), add("a"), add("c", size=9)),
+    "two metadata actions": commit(metadata(name="old"), metadata(name="new"), remove("b"), add("c"), add("a")),
+}
+
+
+@pytest.fixture(params=NOT_RECONCILED.values(), ids=NOT_RECONCILED.keys())
+def not_reconciled(request) -> TableInMemory:
+    table = TableInMemory()
+    table.commit(0, MODERN_PROTOCOL, metadata(name="first"), add("a", size=1))
+    table.commit(1, remove("a"), add("b"), metadata(name="old"))
+    table.commit(2, remove("b"), add("a", size=20), metadata(name="new"))
+    table.commit(3, add("c", size=300))
+    table.put(compaction(1, 3), request.param)
+    table.commit(4, add("d", size=4000))
+    return table
+
+
+def test_the_commits_are_read_instead_of_a_compaction_that_is_not_reconciled(not_reconciled):
+    snapshot = read(not_reconciled)
+    assert (paths(snapshot), totals(snapshot)) == (["a", "c", "d"], (3, 4320, 0))
+    assert snapshot.metadata.name == "new"
+    keys = not_reconciled.s3.keys_read
+    assert [key.rpartition("/")[2][:20] for key in keys if key.endswith("json")].count(f"{2:020d}") == 1
+
+
+def test_a_compaction_that_is_not_reconciled_is_damage_if_its_commits_were_deleted(not_reconciled):
+    not_reconciled.delete(name(2))
+    with pytest.raises(DamagedLogError, match="the commits that it replaces are missing") as refused:
+        read(not_reconciled)
+    assert refused.value.file == compaction(1, 3)
 
 
 @pytest.fixture

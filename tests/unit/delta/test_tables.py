@@ -10,7 +10,13 @@ from cli.embedded.ministack import EmbeddedAws
 from core.delta.history import AfterHistoryError, BeforeHistoryError
 from core.delta.log import commits, listing
 from core.delta.tables import DeltaTables
-from core.errors import AnswerTooLargeError, MalformedRequestError, TableFilesError, UnsupportedOperationError
+from core.errors import (
+    AnswerTooLargeError,
+    DamagedLogError,
+    MalformedRequestError,
+    TableFilesError,
+    UnsupportedOperationError,
+)
 from tests.unit.delta.builder import (
     PROTOCOL,
     TableInMemory,
@@ -142,10 +148,10 @@ def upgraded(table):
     ("arrange", "error"),
     [
         (lambda table: None, TableFilesError),
-        (lambda table: table.put(name(0), b""), MalformedRequestError),
-        (lambda table: table.put(name(0), commit(PROTOCOL, metadata())[:-20]), MalformedRequestError),
-        (lambda table: table.commit(1, PROTOCOL, metadata()), MalformedRequestError),
-        (lambda table: table.put(name(0, "checkpoint.parquet"), b"PAR1"), MalformedRequestError),
+        (lambda table: table.put(name(0), b""), DamagedLogError),
+        (lambda table: table.put(name(0), commit(PROTOCOL, metadata())[:-20]), DamagedLogError),
+        (lambda table: table.commit(1, PROTOCOL, metadata()), DamagedLogError),
+        (lambda table: table.put(name(0, "checkpoint.parquet"), b"PAR1"), DamagedLogError),
         (upgraded, UnsupportedOperationError),
     ],
 )
@@ -168,7 +174,7 @@ def test_a_bucket_that_does_not_exist_is_reported_as_missing_files(aws: Embedded
 def test_the_latest_version_is_refused_if_the_log_has_a_gap(table):
     table.commit(0, PROTOCOL, metadata())
     table.commit(2, add("a"))
-    with pytest.raises(MalformedRequestError, match="the commit of version 1 is missing"):
+    with pytest.raises(DamagedLogError, match="the commit of version 1 is missing"):
         DeltaTables().latest_version(table.storage())
 
 

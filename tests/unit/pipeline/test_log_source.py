@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.delta.tables import DeltaTables
-from core.errors import ChangedLogError, SharingError
+from core.errors import ChangedLogError, DamagedLogError, SharingError
 from pipeline.log import checkpoint as checkpoint_module
 from pipeline.log import commits, rows
 from pipeline.log.rows import FILE
@@ -31,13 +31,16 @@ from tests.unit.delta.builder import (
     add,
     checkpoint,
     commit,
+    compaction,
     metadata,
     name,
     parquet,
     remove,
+    v2_name,
     vector,
 )
 from tests.unit.delta.log.test_checkpoint import INVALID_ADDS
+from tests.unit.delta.test_reader import NOT_RECONCILED
 from tests.unit.pipeline.log_rows import in_memory, in_order, on_disk, read_log, rows_of
 
 DICTIONARY = pa.dictionary(pa.int32(), pa.string())
@@ -52,6 +55,9 @@ def check_as_core(in_memory: TableInMemory, table: TableStorage, version: int | 
         with pytest.raises(type(expected)) as raised:
             read_log(table, version)
         assert raised.value.message == expected.message
+        if isinstance(expected, DamagedLogError):
+            assert isinstance(raised.value, DamagedLogError)
+            assert (raised.value.file, raised.value.line) == (expected.file, expected.line)
         return
     info, files = read_log(table, version)
     assert in_order(files) == adds
@@ -137,6 +143,41 @@ def test_an_unusual_checkpoint_is_read_as_core_reads_it(content: bytes, tmp_path
     table.put(name(1, "checkpoint.0000000002.0000000002.parquet"), content)
     table.commit(2, add("later"))
     check_as_core(table, on_disk(table, tmp_path))
+
+
+NO_SCHEMA = {"metaData": {"id": "1", "format": {"provider": "parquet"}}}
+
+
+@pytest.mark.parametrize("start", ["commit", "checkpoint", "manifest"])
+def test_an_invalid_metadata_that_was_replaced_is_tolerated(start: str, tmp_path: Path) -> None:
+    table, first = TableInMemory(), (MODERN_PROTOCOL, NO_SCHEMA, add("a"))
+    if start == "commit":
+        table.commit(0, *first)
+    elif start == "checkpoint":
+        table.put(name(0, "checkpoint.parquet"), checkpoint(*first))
+    else:
+        table.put(v2_name(0, "json"), commit(*first))
+    table.commit(1, NO_SCHEMA, add("b"))
+    table.commit(2, metadata(), add("c"))
+    table.commit(3, add("d"))
+    storage = on_disk(table, tmp_path)
+    assert [add.path for add in in_order(read_log(storage)[1])] == ["a", "b", "c", "d"]
+    for version in range(4):
+        check_as_core(table, storage, version)
+
+
+@pytest.mark.parametrize("deleted", [(), (2,)], ids=["with its commits", "without them"])
+def test_a_compaction_that_is_not_reconciled_is_read_as_core_reads_it(deleted: tuple[int, ...], tmp_path: Path) -> None:
+    for number, content in enumerate(NOT_RECONCILED.values()):
+        table = TableInMemory()
+        table.commit(0, MODERN_PROTOCOL, metadata(), add("a"))
+        table.commit(1, remove("a"), add("b"), metadata(name="old"))
+        table.commit(2, remove("b"), add("a", size=20), metadata(name="new"))
+        table.commit(3, add("c", size=300))
+        table.put(compaction(1, 3), content)
+        table.commit(4, add("d"))
+        table.delete(*map(name, deleted))
+        check_as_core(table, on_disk(table, tmp_path / str(number)))
 
 
 BROKEN = {

@@ -7,7 +7,13 @@ from collections.abc import Iterator
 import pytest
 
 from core.api.response import Response, json_response
-from core.errors import InvalidParameterError, NotImplementedYetError, SharingError, UnauthenticatedError
+from core.errors import (
+    DamagedLogError,
+    InvalidParameterError,
+    NotImplementedYetError,
+    SharingError,
+    UnauthenticatedError,
+)
 from core.runtime.events import ProxyResponse
 from core.runtime.function import Handle, function
 from core.runtime.observability import logger
@@ -120,6 +126,21 @@ def test_an_error_halfway_through_the_body_becomes_an_error_response() -> None:
     answer = call(halfway)
     assert answer["statusCode"] == 500
     assert "line" not in answer["body"]
+
+
+def test_the_log_line_of_a_damaged_log_names_the_problem_and_the_answer_does_not(
+    log_lines: list[dict[str, object]],
+) -> None:
+    for cause in (None, TypeError("size")):
+        error = DamagedLogError("add: size is missing", file="_delta_log/00000000000000000003.json", line=2)
+        error.__cause__ = cause
+        answer = call(raising(error))
+        assert (answer["statusCode"], "_delta_log" in answer["body"]) == (400, False)
+        assert json.loads(answer["body"])["errorCode"] == "TABLE_UNREADABLE"
+        warning = next(line for line in log_lines if line["level"] == "WARNING")
+        assert warning["problem"] == "_delta_log/00000000000000000003.json, line 2: add: size is missing"
+        assert (warning["message"], warning["request_id"]) == (error.message, "req-1")
+        log_lines.clear()
 
 
 def test_the_cause_of_an_error_appears_only_in_the_log(log_lines: list[dict[str, object]]) -> None:

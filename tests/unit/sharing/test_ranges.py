@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from core.errors import InvalidParameterError, MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, InvalidParameterError, UnsupportedOperationError
 from tests.examples import examples
 from tests.unit.delta.builder import PROTOCOL, Action, add, metadata, name, remove, vector
 from tests.unit.sharing.shared_table import DELTA, SharedTable
@@ -358,10 +358,19 @@ class TestChangeFeed:
             env.changes(**edges)
         assert caught.value.message == message
 
+    def test_ranges_after_an_invalid_metadata_that_was_replaced_are_answered(self) -> None:
+        invalid = {"metaData": {"id": "1", "format": {"provider": "parquet"}}}
+        env = SharedTable([PROTOCOL, invalid, add("a")], [table(**FEED), add("b")], [add("c")])
+        added = expected((1, "add", "b"), (2, "add", "c"))
+        assert files(env.changes(startingVersion=1)) == files(env.query(startingVersion=1)) == added
+        for answer in (env.changes, env.query):
+            with pytest.raises(DamagedLogError, match="line 2: metaData: schemaString is missing"):
+                answer(startingVersion=0)
+
     def test_the_error_for_a_missing_commit_names_its_version(self) -> None:
         env = SharedTable([PROTOCOL, table(**FEED)], [add("a")], [add("b")])
         env.lake.delete(name(1))
-        with pytest.raises(MalformedRequestError, match="version 1 is missing"):
+        with pytest.raises(DamagedLogError, match="version 1 is missing"):
             env.changes(startingVersion=0)
 
 

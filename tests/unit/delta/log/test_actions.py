@@ -5,10 +5,22 @@ import json
 import pytest
 
 from core.delta.log.commits import parse_commit
-from core.delta.log.replay import Replay
 from core.delta.model import Add, Cdc, DeletionVector, Metadata, Protocol, Remove
-from core.errors import MalformedRequestError
-from tests.unit.delta.builder import MODERN_PROTOCOL, PROTOCOL, SCHEMA, add, commit, metadata, remove, vector
+from core.delta.tables import DeltaTables
+from core.errors import DamagedLogError
+from tests.unit.delta.builder import (
+    MODERN_PROTOCOL,
+    PROTOCOL,
+    SCHEMA,
+    TableInMemory,
+    add,
+    checkpoint,
+    commit,
+    metadata,
+    name,
+    remove,
+    vector,
+)
 
 STATS = '{ "numRecords":1, "minValues":{"id":1.0}, "text":"é\\u0041" }'
 VECTOR = DeletionVector("u", "ab^-aqEH.-t@S}K{vb[*k^", 4, 40, 2)
@@ -123,7 +135,7 @@ def test_the_last_of_two_duplicate_keys_counts():
         commit(PROTOCOL, MODERN_PROTOCOL),
     ],
 )
-def test_a_damaged_commit_is_a_malformed_request(damaged):
+def test_a_damaged_commit_is_refused_by_every_read(damaged):
     check_refused(damaged)
 
 
@@ -177,15 +189,60 @@ def test_an_action_of_the_wrong_types_is_refused_by_every_read(action):
     [{}, {"path": "a", "partitionValues": {}}, {"path": "a", "size": 1}, {"path": 1, "partitionValues": {}, "size": 1}],
 )
 def test_a_change_file_of_the_wrong_types_is_refused_when_changes_are_read(cdc):
-    with pytest.raises(MalformedRequestError, match="not a valid Delta action"):
+    with pytest.raises(DamagedLogError, match="^_delta_log/00000000000000000007.json, line 1: cdc: path is"):
+        parsed(commit({"cdc": cdc | {"path": 5}}))
+    with pytest.raises(DamagedLogError):
         parsed(commit({"cdc": cdc}))
 
 
 def check_refused(content: bytes) -> None:
     """Checks reads of snapshots and of ranges."""
-    for read in (Replay().apply, parsed):
-        with pytest.raises(MalformedRequestError, match="not a valid Delta action"):
-            read(content)
+    table = TableInMemory()
+    table.commit(6, MODERN_PROTOCOL, metadata())
+    table.put(name(6, "checkpoint.parquet"), checkpoint(MODERN_PROTOCOL, metadata()))
+    table.put(name(7), content)
+    for read in (lambda: DeltaTables().snapshot(table.storage()), lambda: parsed(content)):
+        with pytest.raises(DamagedLogError) as refused:
+            read()
+        assert (refused.value.file, refused.value.line) == (name(7), len(content.splitlines()))
+
+
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        (commit(add("a"))[:-3], "not valid JSON (unexpected end of data, column 106)"),
+        (b"[]", "the line is an array, not an object"),
+        (commit(without(add("a"), "size")), "add: size is missing"),
+        (commit(add("a", modificationTime="5")), "add: modificationTime is a string, not an integer"),
+        (commit(add("a", size=-1)), "add: size is out of range"),
+        (commit(add("a", p=5)), "add: a partition value is an integer, not a string"),
+        (commit({"remove": "a"}), "remove: the action is a string, not an object"),
+        (commit(without(metadata(), "schemaString")), "metaData: schemaString is missing"),
+        (
+            commit(metadata(schemaString='{"type":')),
+            "metaData: schemaString: not valid JSON (unexpected end of data, column 9)",
+        ),
+        (commit(metadata(configuration={"a": [5]})), "metaData: a value of configuration is an array, not a string"),
+        (commit({"protocol": {"minReaderVersion": 1}}), "protocol: minWriterVersion is missing"),
+        (
+            commit({"commitInfo": {"inCommitTimestamp": "1"}}),
+            "commitInfo: inCommitTimestamp is a string, not an integer",
+        ),
+    ],
+)
+def test_a_damaged_line_is_named_with_what_is_wrong(line, what):
+    with pytest.raises(DamagedLogError) as refused:
+        parsed(commit(add("x")) + b"\n" + line)
+    assert refused.value.problem == str(refused.value) == f"{name(7)}, line 3: {what}"
+
+
+def test_the_recipients_text_of_a_damaged_log_names_no_file():
+    with pytest.raises(DamagedLogError) as refused:
+        parsed(b"{")
+    assert (refused.value.status, refused.value.code) == (400, "TABLE_UNREADABLE")
+    assert refused.value.message == (
+        "The table cannot be read because its transaction log is damaged. Please contact the provider of the table."
+    )
 
 
 def test_identical_duplicates_of_metadata_in_a_commit_are_accepted():

@@ -9,7 +9,7 @@ import pytest
 from core.delta.log import checkpoint as checkpoint_module
 from core.delta.log.checkpoint import Checkpoint, Totals
 from core.delta.model import Add
-from core.errors import MalformedRequestError
+from core.errors import DamagedLogError
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
     PROTOCOL,
@@ -152,8 +152,8 @@ def test_statistics_without_any_bound_are_null():
         lambda file: file[:4] + bytes(len(file) // 2) + file[4 + len(file) // 2 :],
     ],
 )
-def test_a_damaged_file_is_a_malformed_request(damage):
-    with pytest.raises(MalformedRequestError, match="transaction log"):
+def test_a_damaged_file_is_refused(damage):
+    with pytest.raises(DamagedLogError):
         files(Checkpoint([damage(checkpoint(*TOP, *FILES))]))
 
 
@@ -191,14 +191,20 @@ INVALID_ADDS = {
 
 @pytest.mark.usefixtures("form")
 @pytest.mark.parametrize("content", INVALID_ADDS.values(), ids=INVALID_ADDS.keys())
-def test_columns_of_the_wrong_types_are_a_malformed_request(content):
-    with pytest.raises(MalformedRequestError, match="transaction log"):
-        files(Checkpoint([content]))
+def test_columns_of_the_wrong_types_are_refused(content):
+    with pytest.raises(DamagedLogError):
+        read_whole(Checkpoint([content]))
 
 
-def test_a_damaged_manifest_is_a_malformed_request():
+def read_whole(read: Checkpoint) -> None:
+    """Reads the files, and the protocol and metadata, which are checked only if no commit replaces them."""
+    files(read)
+    _ = read.protocol, read.metadata
+
+
+def test_a_damaged_manifest_is_refused():
     for damaged in (b"PAR1", b"{", commit({"sidecar": {"path": "a"}}), commit(add("a", size=2**63))):
-        with pytest.raises(MalformedRequestError, match="transaction log"):
+        with pytest.raises(DamagedLogError):
             Checkpoint([], damaged)
 
 

@@ -10,7 +10,7 @@ from core.delta.log.replay import Replay, ReplayState
 from core.delta.log.segment import LogSegment
 from core.delta.model import Add, DeletionVector
 from core.delta.snapshot import LoadedSnapshot, Snapshot
-from core.errors import MalformedRequestError, UnsupportedOperationError
+from core.errors import DamagedLogError, UnsupportedOperationError
 from core.storage.objects import ObjectInfo
 from tests.unit.delta.builder import (
     MODERN_PROTOCOL,
@@ -225,11 +225,46 @@ def test_the_files_can_be_iterated_repeatedly_and_concurrently():
     assert together[::2] == together[1::2] == list(snapshot.adds())
 
 
-@pytest.mark.parametrize(("actions", "what"), [([metadata()], "protocol"), ([PROTOCOL], "metadata")])
+@pytest.mark.parametrize(("actions", "what"), [([metadata()], "protocol"), ([PROTOCOL], "metaData")])
 @pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
 def test_a_log_without_protocol_or_metadata_is_refused(form, actions, what):
-    with pytest.raises(MalformedRequestError, match=f"has no {what}"):
+    with pytest.raises(DamagedLogError, match=f"has no {what}"):
         form(*actions)
+
+
+NO_SCHEMA = {"metaData": {"id": "1", "format": {"provider": "parquet"}}}
+REPLACED = {
+    "metadata without a schema": NO_SCHEMA,
+    "metadata that is empty": {"metaData": {}},
+    "metadata with an invalid schema": metadata(schemaString="{"),
+    "a protocol without a writer version": {"protocol": {"minReaderVersion": 1}},
+}
+
+
+@pytest.mark.parametrize("replaced", REPLACED.values(), ids=REPLACED.keys())
+@pytest.mark.parametrize("form", [from_commit, from_parquet, from_manifest])
+def test_an_invalid_action_is_tolerated_after_it_was_replaced(form, replaced):
+    first = [action for action in (PROTOCOL, metadata()) if action.keys() != replaced.keys()]
+    with pytest.raises(DamagedLogError, match=f"{next(iter(replaced))}: "):
+        form(*first, replaced, add("a"))
+    start = {
+        from_commit: lambda actions: (Replay(), [commit(*actions)]),
+        from_parquet: lambda actions: (Replay(checkpoint=Checkpoint([checkpoint(*actions)])), []),
+        from_manifest: lambda actions: (Replay(checkpoint=Checkpoint([], commit(*actions))), []),
+    }
+    replay, commits = start[form]([*first, replaced, add("a")])
+    for each in (*commits, commit(add("c")), commit(MODERN_PROTOCOL, metadata(name="repaired"), add("b"))):
+        replay.apply(each)
+    snapshot = LoadedSnapshot.of(replay.result(SEGMENT)).snapshot
+    assert paths(snapshot) == ["a", "b", "c"]
+    assert snapshot.metadata.name == "repaired"
+
+
+def test_two_different_actions_in_one_commit_are_tolerated_after_they_were_replaced():
+    two = commit(PROTOCOL, metadata(name="one"), metadata(name="two"), add("a"))
+    with pytest.raises(DamagedLogError, match="metaData: this commit has another one that differs"):
+        replayed(two)
+    assert replayed(two, commit(metadata(name="three"))).snapshot.metadata.name == "three"
 
 
 def test_a_table_with_an_unknown_feature_is_refused():

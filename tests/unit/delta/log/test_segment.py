@@ -6,7 +6,7 @@ import pytest
 
 from core.delta.log.listing import LOOK_BACK, later_log, latest_log, list_log
 from core.delta.log.segment import Log
-from core.errors import ChangedLogError, MalformedRequestError, TableFilesError
+from core.errors import ChangedLogError, DamagedLogError, TableFilesError
 from tests.unit.delta.builder import TableInMemory, compaction, name, v2_name
 
 PARTS = [f"checkpoint.000000000{part}.0000000002.parquet" for part in (1, 2)]
@@ -122,13 +122,13 @@ def test_other_files_of_the_log_are_ignored():
 def test_compacted_log_files_replace_commits_before_the_last(compactions, version, read):
     log = listed(table_with(*commits(6), *(compaction(*span) for span in compactions)))
     # Bounded, so that an endless loop does not take all memory.
-    assert names(itertools.islice(log._commits(0, version), 20)) == read
+    assert names(file for file, _ in itertools.islice(log._spans(0, version), 20)) == read
 
 
 def test_a_compaction_replaces_commits_that_were_cleaned_up():
     log = listed(table_with(name(0), compaction(1, 3), name(4)))
     assert names(log.segment(4).commits) == [name(0), compaction(1, 3), name(4)]
-    with pytest.raises(MalformedRequestError, match="the commit of version 1 is missing"):
+    with pytest.raises(DamagedLogError, match="the commit of version 1 is missing"):
         log.segment(3)
 
 
@@ -185,9 +185,9 @@ def test_the_listing_stops_after_the_last_version():
 @pytest.mark.parametrize(("present", "missing"), [([1, 2], 0), ([0, 2], 1), ([0, 1, 4], 2)])
 def test_the_error_for_a_gap_names_the_missing_version(present, missing):
     log = listed(table_with(*(name(version) for version in present)))
-    with pytest.raises(MalformedRequestError, match=f"the commit of version {missing} is missing"):
+    with pytest.raises(DamagedLogError, match=f"the commit of version {missing} is missing"):
         log.segment(log.version)
-    with pytest.raises(MalformedRequestError, match=f"the commit of version {missing} is missing"):
+    with pytest.raises(DamagedLogError, match=f"the commit of version {missing} is missing"):
         log.check_complete()
 
 
