@@ -39,6 +39,7 @@ from core.pruning.expressions import (
 )
 from core.pruning.literals import Range, keeps_nulls, literal_range
 from core.pruning.schema import INTEGER_BITS, ORDERED, UNORDERED, Field, NoColumnError, Schema, is_partition_value
+from core.pruning.texts import typed_literal
 
 # Each comparison costs about 0.2 µs per file. Typical queries have a few; an IN list counts as one.
 MAX_COMPARISONS = 128
@@ -50,6 +51,8 @@ DECLARED_TYPES = {
     **{name: frozenset({name}) for name in ("string", "date", "float", "double", "timestamp")},
     "string or date": frozenset({"string", "date"}),
 }
+# The types of columns that clients declare as `int`. As `string` they declare columns of any type.
+MISDECLARED_TYPES = {"int": ORDERED - {"string"}, "string": ORDERED | UNORDERED}
 OPERATORS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge}
 MIRRORED: dict[Operator, Operator] = {"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 TRUE = Literal("boolean", value=True, text="TRUE")
@@ -208,17 +211,20 @@ class Compiler:
 
     def _field(self, column: Column) -> Field:
         field = self._schema.find(column.path)
-        if column.declared and field.type.name not in DECLARED_TYPES[column.declared]:
+        types = MISDECLARED_TYPES if column.is_misdeclared else DECLARED_TYPES
+        if column.declared and field.type.name not in types[column.declared]:
             raise _IgnoredError(f"the column has type {field.type}, not {column.declared}")
         return field
 
     def _range(self, column: Column, field: Field, literal: Literal, operator: Operator = "=") -> Range:
         if field.type.name not in ORDERED:
             raise _IgnoredError(f"type {field.type} has no known order")
-        as_string = is_partition_value(column.path) and not column.cast and literal.kind == "string"
+        is_from_map = is_partition_value(column.path if len(column.path) > 1 else tuple(column.path[0].split(".")))
+        as_string = is_from_map and not column.cast and literal.kind == "string"
         if as_string and field.type.name != "string":
             raise _IgnoredError("without a CAST, the partition value is compared as a string")
-        range_ = literal_range(literal, field.type, column.cast, operator)
+        typed = typed_literal(literal, field.type) if column.is_misdeclared else literal
+        range_ = literal_range(typed, field.type, column.cast, operator) if typed else None
         if range_ is None:
             raise _IgnoredError(f"the literal has no exact meaning for a column of type {field.type}")
         return range_

@@ -37,7 +37,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import accumulate
 from operator import and_, le, lt, ne, or_
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from core.pruning.columns import Columns
 from core.pruning.expressions import Operator
@@ -65,20 +65,31 @@ class TruthMasks(NamedTuple):
     null: Mask
 
 
+class Candidates(Protocol):
+    """What a predicate is evaluated on: files, or whole chunks of an index. Each mask has one byte per candidate."""
+
+    all_ones: Mask
+    unknown: TruthMasks
+    with_stats: bool
+    """Whether data columns are known. If not, only partition columns are."""
+
+    def test(self, field: Field, test: "ColumnTest") -> TruthMasks: ...
+
+    def ranges(self, field: Field) -> tuple[Bounds, Presence]:
+        """Returns the bounds and the presence of a column, one entry per candidate."""
+
+
 class Batch:
     """The files that a predicate is evaluated on, with a cache of the column summaries it has used so far."""
 
     def __init__(self, columns: Columns, *, with_stats: bool) -> None:
         self.size = len(columns)
         self.all_ones = mask([True] * self.size)
+        self.unknown = TruthMasks(self.all_ones, self.all_ones, self.all_ones)
         self.with_stats = with_stats
         self._columns = columns
         self._partitions: dict[Field, PartitionColumn] = {}
         self._stats: dict[Field, StatsColumn] = {}
-
-    @property
-    def unknown(self) -> TruthMasks:
-        return TruthMasks(self.all_ones, self.all_ones, self.all_ones)
 
     def partition(self, field: Field) -> PartitionColumn:
         if field not in self._partitions:
@@ -97,7 +108,6 @@ class Batch:
         return test(self.stats(field)) if self.with_stats else self.unknown
 
     def ranges(self, field: Field) -> tuple[Bounds, Presence]:
-        """Returns the bounds and the presence of a column, one entry per file."""
         if not field.in_partitions:
             column = self.stats(field)
             bounds = column.bounds if field.type.name in FULL_RANGES else _unbounded(self.size)
@@ -115,7 +125,7 @@ def _unbounded(size: int) -> Bounds:
 
 
 Compared: TypeAlias = tuple[Operator, Range]
-Node: TypeAlias = Callable[[Batch], TruthMasks]
+Node: TypeAlias = Callable[[Candidates], TruthMasks]
 ColumnTest: TypeAlias = Callable[[ColumnSummary], TruthMasks]
 """A predicate on a single column."""
 
@@ -128,20 +138,20 @@ def truth_values(node: Node, columns: Columns, *, with_stats: bool) -> bytes:
     return (truths.true | (truths.true & only_true) << 1).to_bytes(batch.size)
 
 
-def unknown(batch: Batch) -> TruthMasks:
-    return batch.unknown
+def unknown(candidates: Candidates) -> TruthMasks:
+    return candidates.unknown
 
 
 def always(truth: bool | None) -> Node:
-    def node(batch: Batch) -> TruthMasks:
-        return TruthMasks(*(batch.all_ones if truth is each else 0 for each in (True, False, None)))
+    def node(candidates: Candidates) -> TruthMasks:
+        return TruthMasks(*(candidates.all_ones if truth is each else 0 for each in (True, False, None)))
 
     return node
 
 
 def negation(operand: Node) -> Node:
-    def node(batch: Batch) -> TruthMasks:
-        true, false, null = operand(batch)
+    def node(candidates: Candidates) -> TruthMasks:
+        true, false, null = operand(candidates)
         return TruthMasks(false, true, null)
 
     return node
@@ -158,8 +168,8 @@ def conjunction(operands: Iterable[Node]) -> Node:
             parts.append(operand)
     parts += [Comparisons(field, tuple(compared)) for field, compared in by_field.items()]
 
-    def node(batch: Batch) -> TruthMasks:
-        return reduce(_and, [part(batch) for part in parts])
+    def node(candidates: Candidates) -> TruthMasks:
+        return reduce(_and, [part(candidates) for part in parts])
 
     return node
 
@@ -175,8 +185,8 @@ def disjunction(operands: Iterable[Node]) -> Node:
 
 
 def column_test(field: Field, test: ColumnTest) -> Node:
-    def node(batch: Batch) -> TruthMasks:
-        return batch.test(field, test)
+    def node(candidates: Candidates) -> TruthMasks:
+        return candidates.test(field, test)
 
     return node
 
@@ -204,8 +214,8 @@ class Comparisons:
         self._nan = _all_hold([_compare(operator, nan, ([low], [high])) for operator, (low, high) in compared])
         self._node = column_test(field, self._test)
 
-    def __call__(self, batch: Batch) -> TruthMasks:
-        return self._node(batch)
+    def __call__(self, candidates: Candidates) -> TruthMasks:
+        return self._node(candidates)
 
     def _test(self, column: ColumnSummary) -> TruthMasks:
         size = len(column.bounds[0])
@@ -243,10 +253,10 @@ def membership(ranges: Sequence[Range]) -> ColumnTest:
 def columns_comparison(operator: Operator, left: Field, right: Field) -> Node:
     fields = left, right
 
-    def node(batch: Batch) -> TruthMasks:
-        if not batch.with_stats and not all(field.in_partitions for field in fields):
-            return batch.unknown
-        bounds, presences = zip(*map(batch.ranges, fields), strict=True)
+    def node(candidates: Candidates) -> TruthMasks:
+        if not candidates.with_stats and not all(field.in_partitions for field in fields):
+            return candidates.unknown
+        bounds, presences = zip(*map(candidates.ranges, fields), strict=True)
         (left_values, left_nulls), (right_values, right_nulls) = presences
         true, false = _compare(operator, *bounds)
         values = left_values & right_values

@@ -21,7 +21,7 @@ from core.pruning.schema import DataType
 
 Operator: TypeAlias = OneOf["=", "<", "<=", ">", ">="]
 LiteralKind: TypeAlias = OneOf[
-    "null", "boolean", "integer", "decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz"
+    "null", "boolean", "integer", "decimal", "float", "double", "string", "date", "timestamp", "timestamp_ntz", "text"
 ]
 
 ColumnPath: TypeAlias = tuple[str, ...]
@@ -48,6 +48,8 @@ class Column:
     declared: str | None = None
     """The type that the hint assumes, as named in JSON hints. If the column has another type, the hint is ignored."""
     cast: DataType | None = None
+    is_misdeclared: bool = False
+    """Whether the column may have another type than `declared`. If so, its literals are read by that type (`texts`)."""
 
     def __str__(self) -> str:
         name = ".".join(self.path)
@@ -56,7 +58,10 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Literal:
-    """`value` has the type that the parser for this kind in `core.pruning.values` returns."""
+    """`value` has the type that the parser for this kind in `core.pruning.values` returns.
+
+    The kind `text` is a JSON literal declared as `int` that is no whole number. It only has a value for a given column.
+    """
 
     kind: LiteralKind
     value: Any

@@ -171,7 +171,7 @@ def fit_one_decimal(literals: Iterable[Literal], *digits: tuple[int, int]) -> bo
 
 
 def _digits_in_spark(literal: Literal) -> tuple[int, int]:
-    whole, scale = _digits(Decimal(literal.value))
+    whole, scale = digits_of(Decimal(literal.value))
     return (max(whole, LONG_DIGITS) if literal.kind == "integer" else whole), scale
 
 
@@ -181,7 +181,7 @@ def _comparable_to_integers(value: Fraction) -> int | Decimal:
     return whole if value == whole else Decimal(f"{whole * 10 + 5}e-1")
 
 
-def _digits(value: Decimal) -> tuple[int, int]:
+def digits_of(value: Decimal) -> tuple[int, int]:
     """Returns the number of digits before and after the decimal point."""
     _, digits, exponent = value.as_tuple()
     return max(len(digits) + int(exponent), 0), max(-int(exponent), 0)
@@ -280,7 +280,7 @@ def _to_decimal(literal: Literal, to: DataType) -> Decimal | None:
     if literal.kind not in ("integer", "decimal", "string"):
         return None
     value = parse_decimal(str(literal.value))
-    whole, scale = _digits(value) if value is not None else (0, 0)
+    whole, scale = digits_of(value) if value is not None else (0, 0)
     return value if whole <= to.precision - to.scale and scale <= to.scale else None
 
 

@@ -59,12 +59,13 @@ class ZoneMapColumn:
         )
 
 
-class ZoneMapBatch(Batch):
+class ZoneMapBatch:
     """The zone maps of several chunks, reusable for any number of queries. A column without zone maps is unknown."""
 
     def __init__(self, size: int, zone_maps: Mapping[Field, Sequence[ZoneMap]]) -> None:
         self.size = size
         self.all_ones = mask([True] * size)
+        self.unknown = TruthMasks(self.all_ones, self.all_ones, self.all_ones)
         self.with_stats = True
         self._zone_maps = zone_maps
         self._column_cache: dict[Field, ZoneMapColumn] = {}

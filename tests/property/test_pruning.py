@@ -14,6 +14,7 @@ from core.pruning.files import ALL_MATCH, MAY_MATCH
 from core.pruning.predicate import compile_predicate
 from tests.examples import examples
 from tests.property.pruning.column_types import order
+from tests.property.pruning.duckdb import duckdb_leaf
 from tests.property.pruning.predicates import (
     Column,
     Drawing,
@@ -30,7 +31,7 @@ from tests.unit.pruning.support import columns_of
 
 EXAMPLES = examples(300)
 YEAR_1973 = 94_694_400_000_000
-LEAVES = {"sql": sql_leaf, "json": json_leaf}
+LEAVES = {"sql": sql_leaf, "json": json_leaf, "duckdb": duckdb_leaf}
 
 
 @pytest.mark.parametrize("language", LEAVES)

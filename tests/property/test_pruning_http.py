@@ -24,6 +24,7 @@ from tests.property.pruning.disk_tables import (
     handwritten_table,
     partitioned_table,
 )
+from tests.property.pruning.duckdb import duckdb_leaf
 from tests.property.pruning.golden import golden_disk_table
 from tests.property.pruning.predicates import Drawing, Predicate, joined, json_leaf, sql_leaf
 
@@ -112,7 +113,7 @@ def golden_tables() -> list[GoldenTable]:
 
 def drawn_hints(drawing: Drawing) -> dict[str, Predicate]:
     languages = drawing.pick([("sql",), ("sql",), ("json",), ("sql", "json")])
-    leaves = {"sql": sql_leaf, "json": json_leaf}
+    leaves = {"sql": sql_leaf, "json": drawing.pick([json_leaf, duckdb_leaf])}
     return {language: drawing.tree(leaves[language], depth=2) for language in languages}
 
 

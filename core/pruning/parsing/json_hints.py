@@ -1,6 +1,7 @@
 """Parses `jsonPredicateHints`: a tree of `{"op", "children"}` whose leaves are columns and literals.
 
-A part that is not understood becomes `Unknown`. The other parts still prune.
+A part that is not understood becomes `Unknown`. The other parts still prune. DuckDB's client declares types as `string`
+or `int` that are neither, so literals of these types are read by the type of their column (`core.pruning.texts`).
 """
 
 from collections.abc import Callable
@@ -47,12 +48,22 @@ LITERALS: dict[str, tuple[LiteralKind, Callable[[str], Any]]] = {
 }
 # The names in the protocol, and other names that clients send.
 VALUE_TYPES = {**{name: name for name in LITERALS}, "boolean": "bool", "integer": "int"}
+# DuckDB's client declares columns and literals of any type as one of these.
+MISDECLARED = frozenset({"string", "int"})
+MISDECLARED_KINDS = frozenset({"string", "integer", "text"})
 OPERATORS: dict[str, Operator] = {
     "equal": "=",
     "lessThan": "<",
     "lessThanOrEqual": "<=",
     "greaterThan": ">",
     "greaterThanOrEqual": ">=",
+}
+
+
+# The kinds of literals that a column may be compared with. `int` and `long` have the same kind.
+COLUMN_KINDS = {
+    value_type: MISDECLARED_KINDS if value_type in MISDECLARED else frozenset({kind})
+    for value_type, (kind, _) in LITERALS.items()
 }
 
 
@@ -124,14 +135,15 @@ class _Parser:
             return Unknown(f"column {_shown(name)}", "the protocol has no such column type", columns)
         column = self._columns.get((name, value_type))
         if column is None:
-            column = self._columns[name, value_type] = Column((name,), declared=value_type)
+            column = Column((name,), value_type, is_misdeclared=value_type in MISDECLARED)
+            self._columns[name, value_type] = column
         return column
 
 
 def _comparison(op: str, left: Expression, right: Expression) -> Expression:
     match left, right:
         case ((Column() | Literal()), (Column() | Literal())):
-            if _family(left) == _family(right):
+            if _kinds(left) & _kinds(right):
                 return Comparison(OPERATORS[op], left, right)
             reason = "it compares values of different types"
         case (Unknown(reason=reason), _) | (_, Unknown(reason=reason)):
@@ -141,9 +153,8 @@ def _comparison(op: str, left: Expression, right: Expression) -> Expression:
     return _unknown(op, (left, right), reason)
 
 
-def _family(operand: Column | Literal) -> str | None:
-    """Returns the kind of literal that the operand may be compared with. `int` and `long` have the same."""
-    return operand.kind if isinstance(operand, Literal) else LITERALS[operand.declared or ""][0]
+def _kinds(operand: Column | Literal) -> frozenset[str]:
+    return frozenset({operand.kind}) if isinstance(operand, Literal) else COLUMN_KINDS[operand.declared or ""]
 
 
 def _literal(node: dict[str, Any]) -> Expression:
@@ -153,6 +164,8 @@ def _literal(node: dict[str, Any]) -> Expression:
         value = parse(text)
         if value is not None:
             return Literal(kind, value, text)
+        if value_type == "int":
+            return Literal("text", text, text)
     return Unknown(f"literal {_shown(text)}", "it is not a valid value of a type in the protocol")
 
 

@@ -1,6 +1,6 @@
 """Parses `predicateHints`: boolean expressions in Spark SQL, joined by AND.
 
-Rejects oversized and ambiguous hints before it imports the SQL parser.
+Rejects oversized and ambiguous hints, and drops placeholders, before it imports the SQL parser.
 """
 
 from collections.abc import Sequence
@@ -10,12 +10,15 @@ from core.pruning.expressions import Expression, Unknown
 # For all hints of a request together. Longer hints take more time to parse than file skipping saves.
 MAX_CHARACTERS = 16 * 1024
 MAX_HINTS = 100
+# DuckDB's client sends this word with every JSON hint. It is no predicate, even if the table has such a column.
+PLACEHOLDER = "string"
 
 
 def parse_sql_hints(hints: Sequence[str]) -> list[Expression]:
     expressions: list[Expression] = []
     accepted: list[str] = []
     characters = 0
+    hints = [hint for hint in hints if hint != PLACEHOLDER]
     for number, hint in enumerate(hints):
         characters += len(hint)
         if characters > MAX_CHARACTERS or number == MAX_HINTS:

@@ -1,5 +1,7 @@
 """Predicates over HTTP: hints of real clients, cases that the reference server gets wrong, and hostile hints."""
 
+import contextlib
+import http.client
 import json
 from collections.abc import Iterator
 from datetime import date
@@ -13,8 +15,8 @@ from deltalake import write_deltalake
 
 from tests.integration.wire.conftest import DELTA, Wire, error, lines
 from tests.integration.wire.lake import HandmadeTable
-from tests.server import running_server
-from tests.unit.pruning.support import column, compare, op
+from tests.server import ANSWER_SECONDS, running_server
+from tests.unit.pruning.support import column, compare, literal, op
 
 DAYS = [date(2024, 1, day) for day in (1, 2, 5)]
 FORMATS = [None, DELTA]
@@ -118,6 +120,57 @@ def test_json_hints_of_real_clients_prune(hinted: Wire, hint: Any, kept: list[in
     assert listed(hinted, "days", capabilities, jsonPredicateHints=hint) == [f"2024-01-0{day}" for day in kept]
 
 
+DUCKDB = f"{DELTA},varianttype-preview,varianttype"
+
+
+def duckdb_answer(wire: Wire, hint: Any) -> tuple[http.client.HTTPResponse, list[dict[str, Any]]]:
+    """Queries the table `days` as DuckDB's client does: without Accept-Encoding, which `requests` always sends."""
+    endpoint = urlsplit(wire.server.endpoint)
+    connection = http.client.HTTPConnection(endpoint.netloc, timeout=ANSWER_SECONDS)
+    body = {"responseFormat": "delta", "predicateHints": ["string"], "jsonPredicateHints": json.dumps(hint)}
+    content = json.dumps(body).encode()
+    path = f"{endpoint.path}/shares/modern/schemas/tables/tables/days/query"
+    connection.putrequest("POST", path, skip_accept_encoding=True)
+    connection.putheader("Authorization", f"Bearer {wire.server.token}")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(len(content)))
+    connection.putheader("delta-sharing-capabilities", DUCKDB)
+    connection.endheaders(content)
+    answer = connection.getresponse()
+    with contextlib.closing(connection):
+        return answer, [json.loads(line) for line in answer.read().splitlines()]
+
+
+def declared_as_string(name: str, operator: str, value: str, value_type: str) -> dict[str, Any]:
+    return op(operator, column(name, "string"), literal(value, value_type))
+
+
+@pytest.mark.parametrize(
+    ("hint", "kept"),
+    [
+        pytest.param(declared_as_string("day", "equal", "2024-01-02", "string"), [2], id="a date as a string"),
+        pytest.param(declared_as_string("id", "greaterThan", "9", "int"), [2, 5], id="a number by value, not by text"),
+        pytest.param(declared_as_string("id", "lessThan", "9", "string"), [1], id="a number as a string"),
+        pytest.param(declared_as_string("id", "lessThan", "1.5", "int"), [1, 2, 5], id="a float on a long"),
+        pytest.param(declared_as_string("name", "equal", "name 2", "string"), [5], id="a string"),
+        pytest.param(declared_as_string("name", "equal", "7", "int"), [1, 2, 5], id="a number on a string"),
+        pytest.param(op("isNull", column("id", "string")), [], id="a null check"),
+        pytest.param(
+            op("and", declared_as_string("id", "lessThan", "12", "int"), None, op("equal", {}, None)), [1, 2], id="gaps"
+        ),
+        pytest.param(op("or", declared_as_string("id", "lessThan", "12", "int"), {}), [1, 2, 5], id="a gap in an or"),
+        pytest.param({}, [1, 2, 5], id="nothing"),
+        pytest.param(None, [1, 2, 5], id="null"),
+    ],
+)
+def test_a_query_of_duckdb_prunes_and_is_answered_as_plain_text(hinted: Wire, hint: Any, kept: list[int]) -> None:
+    answer, answer_lines = duckdb_answer(hinted, hint)
+    assert answer.status == 200
+    assert answer.getheader("Content-Encoding") is None
+    assert "responseformat=delta" in answer.getheader("delta-sharing-capabilities", "")
+    assert sorted(map(_name, answer_lines[2:])) == [f"2024-01-0{day}" for day in kept]
+
+
 def test_sql_and_json_hints_are_joined_by_and(hinted: Wire) -> None:
     hint = compare("day", "greaterThan", "2024-01-01", "date")
     assert listed(hinted, "days", predicateHints=["id < 12"], jsonPredicateHints=hint) == ["2024-01-02"]
@@ -186,7 +239,7 @@ DEEP = '{"op":"not","children":[' * 1000 + "]}" * 1000
         pytest.param({"jsonPredicateHints": '{"op":"equal","children":[NaN, 1e999]}'}, id="not numbers"),
         pytest.param({"jsonPredicateHints": compare("id", "equal", "1" * 400, "long")}, id="too large a number"),
         pytest.param({"jsonPredicateHints": compare("id", "equal", 99, "long")}, id="a literal that is not a string"),
-        pytest.param({"jsonPredicateHints": compare("id", "equal", "99", "string")}, id="another type"),
+        pytest.param({"jsonPredicateHints": compare("id", "equal", "99.5", "string")}, id="another type"),
         pytest.param({"jsonPredicateHints": op("not", op("startsWith", ID, ID))}, id="an unknown op"),
         pytest.param({"predicateHints": None, "jsonPredicateHints": None}, id="null"),
     ],

@@ -56,7 +56,7 @@ class Table:
     def compile(self, predicate: Predicate, language: str) -> Compiled:
         compiled = compile_predicate(
             [predicate.sql] if language == "sql" else [],
-            json.dumps(predicate.json) if language == "json" else None,
+            None if language == "sql" else json.dumps(predicate.json),
             schema_string=self.schema_string,
             partition_columns=[column.name for column in self.columns if column.place == "partition"],
             column_mapping=self.mapped,

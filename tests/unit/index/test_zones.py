@@ -92,6 +92,11 @@ def test_zone_maps_of_a_column_with_another_type_are_not_used() -> None:
     assert list(ZoneMapBatch(1, {field: [zone_map_of(field, with_values(1))]}).may_match(predicate.root)) == [1]
 
 
+def test_zone_maps_have_no_methods_that_need_files() -> None:
+    zones = ZoneMapBatch(1, {})
+    assert not [name for name in ("partition", "stats") if hasattr(zones, name)]
+
+
 def test_a_chunk_with_only_nulls_is_read_only_for_nulls() -> None:
     nulls = FileColumns([{}], ['{"numRecords":3,"nullCount":{"c":3}}'])
     assert read("c = 4", "long", nulls) == [0]

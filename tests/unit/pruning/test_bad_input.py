@@ -160,4 +160,4 @@ def test_only_the_first_128_comparisons_are_used():
 
 
 def test_a_null_check_with_the_wrong_type_is_ignored():
-    assert TABLE.keeps(op("isNull", column("c", "string")), with_stats(1, 2, 0))
+    assert TABLE.keeps(op("isNull", column("c", "date")), with_stats(1, 2, 0))
