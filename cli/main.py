@@ -21,6 +21,7 @@ from cli.demo import command as demo
 from cli.doctor import command as doctor
 from cli.explain import command as explain
 from cli.index import command as index
+from cli.invoke import command as invoke
 from cli.serve import command as serve
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.settings import InvalidSettingError
@@ -32,6 +33,7 @@ ACCOUNT_PANEL = "The AWS account"
 app = typer.Typer(name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 app.command()(serve.serve)
 app.command()(demo.demo)
+app.command()(invoke.invoke)
 app.command(rich_help_panel=CATALOG_PANEL)(init.init)
 app.command(rich_help_panel=CATALOG_PANEL)(apply.apply)
 app.add_typer(share.app, name="share", rich_help_panel=CATALOG_PANEL)

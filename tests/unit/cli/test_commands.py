@@ -458,7 +458,7 @@ def test_wrong_usage_has_exit_code_2_and_help_has_0(sluice):
         *(("recipient", verb) for verb in ("list", "show", "add", "remove")),
         *(("token", verb) for verb in ("issue", "list", "rotate", "revoke")),
         *(("index", verb) for verb in ("build", "status")),
-        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "explain", "serve", "demo")),
+        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "explain", "serve", "demo", "invoke")),
     ],
 )
 def test_every_command_has_help_and_json(sluice, command):
