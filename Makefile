@@ -160,8 +160,8 @@ clean: ## Remove everything that make created
 	$(UV) sync --quiet --frozen --inexact --group docs
 	@touch $@
 
-.venv/.all: pyproject.toml uv.lock infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt | $(UV)
+.venv/.all: pyproject.toml uv.lock infra/sam.txt tests/deploy/ministack.txt cli/embedded/awslambdaric.txt | $(UV)
 	$(UV) sync --quiet --frozen --inexact --all-extras
-	$(RUN) cli.embedded.environment infra/sam.txt tests/deploy/ministack.txt tests/deploy/awslambdaric.txt
+	$(RUN) cli.embedded.environment infra/sam.txt tests/deploy/ministack.txt cli/embedded/awslambdaric.txt
 	@.venv/bin/python -m pipeline.spark.java || $(UV) sync --quiet --frozen --inexact --all-extras --group java
 	@touch $@ .venv/.local

@@ -6,7 +6,6 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import pairwise
 from typing import Annotated
 
 import typer
@@ -16,11 +15,13 @@ from cli import grant, init, recipient, schema, share, table, token
 from cli.apply import command as apply
 from cli.common import account
 from cli.common.errors import CommandError
+from cli.common.help import without_type_names
 from cli.common.output import Output
 from cli.demo import command as demo
 from cli.doctor import command as doctor
 from cli.explain import command as explain
 from cli.index import command as index
+from cli.invoke import command as invoke
 from cli.serve import command as serve
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.settings import InvalidSettingError
@@ -32,6 +33,7 @@ ACCOUNT_PANEL = "The AWS account"
 app = typer.Typer(name="sluice", no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown")
 app.command()(serve.serve)
 app.command()(demo.demo)
+app.command()(invoke.invoke)
 app.command(rich_help_panel=CATALOG_PANEL)(init.init)
 app.command(rich_help_panel=CATALOG_PANEL)(apply.apply)
 app.add_typer(share.app, name="share", rich_help_panel=CATALOG_PANEL)
@@ -59,26 +61,38 @@ def sluice(
         str | None,
         typer.Option(
             "--catalog",
+            metavar="TABLE",
             help="DynamoDB table of the catalog. Default: SLUICE_CATALOG_TABLE, then sluice-catalog.",
             rich_help_panel=ACCOUNT_PANEL,
         ),
     ] = None,
     region: Annotated[
         str | None,
-        typer.Option(help="AWS region. Default: AWS_REGION, then your profile's.", rich_help_panel=ACCOUNT_PANEL),
+        typer.Option(
+            metavar="REGION",
+            help="AWS region. Default: AWS_REGION, then your profile's.",
+            rich_help_panel=ACCOUNT_PANEL,
+        ),
     ] = None,
     endpoint_url: Annotated[
         str | None,
-        typer.Option(help="Custom AWS endpoint. Default: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT_PANEL),
+        typer.Option(
+            metavar="URL", help="Custom AWS endpoint. Default: AWS_ENDPOINT_URL.", rich_help_panel=ACCOUNT_PANEL
+        ),
     ] = None,
     aws_profile: Annotated[
         str | None,
-        typer.Option(help="Profile of your AWS configuration. Default: AWS_PROFILE.", rich_help_panel=ACCOUNT_PANEL),
+        typer.Option(
+            metavar="NAME",
+            help="Profile of your AWS configuration. Default: AWS_PROFILE.",
+            rich_help_panel=ACCOUNT_PANEL,
+        ),
     ] = None,
     index_table: Annotated[
         str | None,
         typer.Option(
             "--index",
+            metavar="TABLE",
             help="DynamoDB table of the indexes. Default: SLUICE_INDEX_TABLE, then none.",
             rich_help_panel=ACCOUNT_PANEL,
         ),
@@ -94,8 +108,9 @@ def sluice(
     Commands use your AWS credentials and region, like the AWS CLI. To use the embedded AWS of a running `sluice serve`
     instead, see its option `--admin-env-out`.
 
-    With `--json`, a command prints one JSON document to stdout, or `{"error": "…"}` if it fails. Exception: in
-    `sluice explain`, `--json` is a hint, and `--output json` prints the document.
+    Options of the account come before the command: `sluice --region eu-west-1 share list`.
+
+    With `--json`, a command prints one JSON document to stdout, or `{"error": "…"}` if it fails.
 
     Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted.
     """
@@ -104,9 +119,9 @@ def sluice(
 
 def run(arguments: Sequence[str]) -> int:
     """Runs a command line and returns its exit code."""
-    output = Output(as_json=_wants_json(arguments))
+    output = Output(as_json="--json" in arguments)
     try:
-        app(args=list(arguments), prog_name="sluice")
+        without_type_names(typer.main.get_command(app))(args=list(arguments), prog_name="sluice")
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else 0
     except CommandError as error:
@@ -127,22 +142,6 @@ def run(arguments: Sequence[str]) -> int:
 def _sentence(message: str) -> str:
     """Turns a catalog error, such as `share 'x' does not exist`, into a sentence."""
     return f"{message[:1].upper()}{message[1:]}."
-
-
-def _wants_json(arguments: Sequence[str]) -> bool:
-    if _command(arguments) == "explain":  # its `--json` is a hint
-        return "--output=json" in arguments or ("--output", "json") in pairwise(arguments)
-    return "--json" in arguments
-
-
-def _command(arguments: Sequence[str]) -> str | None:
-    rest = iter(arguments)
-    for argument in rest:
-        if not argument.startswith("-"):
-            return argument
-        if "=" not in argument:
-            next(rest, None)  # skips its value; the global options without a value, such as --help, exit immediately
-    return None
 
 
 def main() -> None:

@@ -1,12 +1,14 @@
 """`sluice recipient …`: list, show, add, remove."""
 
+import time
 from typing import Annotated
 
 import typer
 
-from cli.common.documents import recipient_document
+from cli.common.documents import recipient_document, timestamp
 from cli.common.options import Json, Replace, Yes, account_of, confirm, find, refuse_to_replace
 from cli.common.output import Output
+from core.catalog.model import Token
 
 app = typer.Typer(no_args_is_help=True, help="Manage recipients: who can read shares, each with their own tokens.")
 
@@ -30,10 +32,11 @@ def show_recipient(context: typer.Context, name: Name, as_json: Json = False) ->
 
     Example: sluice recipient show acme
     """
-    document = recipient_document(account_of(context).admin().recipient(name))
+    recipient = account_of(context).admin().recipient(name)
+    document = recipient_document(recipient)
     output = Output(as_json=as_json)
     if not as_json:
-        document["tokens"] = [f"{token['id']}, expires {token['expiresAt']}" for token in document["tokens"]]
+        document["tokens"] = [_expiry(token) for token in recipient.tokens]
     output.record(document)
 
 
@@ -41,7 +44,7 @@ def show_recipient(context: typer.Context, name: Name, as_json: Json = False) ->
 def add_recipient(
     context: typer.Context,
     name: Name,
-    comment: Annotated[str | None, typer.Option(help="Description of the recipient.")] = None,
+    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="Description of the recipient.")] = None,
     replace: Replace = False,
     as_json: Json = False,
 ) -> None:
@@ -69,3 +72,8 @@ def remove_recipient(context: typer.Context, name: Name, yes: Yes = False, as_js
     admin.remove_recipient(name)
     document = {"outcome": "removed", "recipient": recipient_document(recipient)}
     Output(as_json=as_json).done(f"Recipient '{recipient.name}' removed.", document)
+
+
+def _expiry(token: Token) -> str:
+    verb = "expired" if token.expires_at <= time.time() else "expires"
+    return f"{token.id}, {verb} {timestamp(token.expires_at)}"

@@ -27,7 +27,7 @@ def list_shares(context: typer.Context, as_json: Json = False) -> None:
 
 @app.command("show")
 def show_share(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """Show a share and the names of its schemas and tables.
+    """Show a share, the names of its schemas and tables, and the recipients who may read it.
 
     Example: sluice share show sales
     """
@@ -36,7 +36,14 @@ def show_share(context: typer.Context, name: Name, as_json: Json = False) -> Non
     contents = {
         "schemas": [schema.name for schema in admin.schemas(name)],
         "tables": [f"{table.schema}.{table.name}" for table in admin.tables(name)],
+        "recipients": [
+            recipient.name
+            for recipient in admin.recipients()
+            if any(grant.share_id == share.id for grant in recipient.grants)
+        ],
     }
+    if not as_json and not contents["recipients"]:
+        contents["recipients"] = [f"nobody yet; use `sluice grant RECIPIENT {share.name}`"]
     Output(as_json=as_json).record({**share_document(share), **contents})
 
 
@@ -44,12 +51,14 @@ def show_share(context: typer.Context, name: Name, as_json: Json = False) -> Non
 def add_share(
     context: typer.Context,
     name: Name,
-    display_name: Annotated[str | None, typer.Option(help="Human-readable name.")] = None,
-    comment: Annotated[str | None, typer.Option(help="Description of the share.")] = None,
+    display_name: Annotated[str | None, typer.Option(metavar="NAME", help="Human-readable name.")] = None,
+    comment: Annotated[str | None, typer.Option(metavar="TEXT", help="Description of the share.")] = None,
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="KEY=VALUE", help="Property of the share. Repeatable.")
     ] = None,
-    share_id: Annotated[str | None, typer.Option("--id", help="Id of the share. Default: a new UUID.")] = None,
+    share_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Id of the share. Default: a new UUID.")
+    ] = None,
     replace: Replace = False,
     as_json: Json = False,
 ) -> None:

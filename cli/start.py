@@ -1,6 +1,10 @@
 """Entry point of the `sluice` script. Exits quietly on Ctrl-C during the imports, which take up to a second."""
 
 import sys
+import time
+
+STARTED = time.perf_counter()
+"""When the command started, before its imports."""
 
 
 def main() -> None:

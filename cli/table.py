@@ -22,15 +22,21 @@ Name = Annotated[
 @app.command("list")
 def list_tables(
     context: typer.Context,
-    share: Annotated[str, typer.Argument(metavar="SHARE", help="Name of the share.")],
-    schema: Annotated[str | None, typer.Option(help="List only the tables of this schema.")] = None,
+    share: Annotated[str | None, typer.Argument(metavar="SHARE", help="Name of a share. Default: all shares.")] = None,
+    schema: Annotated[
+        str | None, typer.Option(metavar="SCHEMA", help="List only the tables of this schema of the share.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the tables of a share.
+    """List the tables of a share, or of all shares.
 
     Example: sluice table list sales --schema retail
     """
-    tables = account_of(context).admin().tables(share, schema)
+    if schema is not None and share is None:
+        raise typer.BadParameter("--schema needs the name of a share.")
+    admin = account_of(context).admin()
+    shares = [share] if share is not None else [every.name for every in admin.shares()]
+    tables = [table for name in shares for table in admin.tables(name, schema)]
     columns = {"share": "SHARE", "schema": "SCHEMA", "name": "NAME", "location": "LOCATION"}
     Output(as_json=as_json).records([table_document(table) for table in tables], columns)
 
@@ -49,40 +55,61 @@ def show_table(context: typer.Context, name: Name, as_json: Json = False) -> Non
 def add_table(
     context: typer.Context,
     name: Name,
-    location: Annotated[str, typer.Option(help="S3 folder that contains _delta_log: s3://bucket/path.")],
-    table_id: Annotated[str | None, typer.Option("--id", help="Id of the table. Default: a new UUID.")] = None,
+    location: Annotated[str, typer.Option(metavar="URI", help="S3 folder that contains _delta_log: s3://bucket/path.")],
+    table_id: Annotated[
+        str | None, typer.Option("--id", metavar="ID", help="Id of the table. Default: a new UUID.")
+    ] = None,
     history_shared: Annotated[
         bool, typer.Option("--history", help="Let recipients read older versions and the change feed.")
     ] = False,
-    start_version: Annotated[int, typer.Option(min=0, help="First version of the shared history.")] = 0,
+    start_version: Annotated[
+        int, typer.Option(min=0, metavar="VERSION", help="First version of the shared history.")
+    ] = 0,
     access_modes: Annotated[
         list[str] | None,
-        typer.Option("--access-mode", help="url (signed URLs) or dir (directory access). Repeatable. Default: url."),
+        typer.Option(
+            "--access-mode",
+            metavar="url|dir",
+            help="url (signed URLs) or dir (directory access). Repeatable. Default: url.",
+        ),
     ] = None,
     auxiliary_locations: Annotated[
         list[str] | None,
         typer.Option(
             "--auxiliary-location",
+            metavar="URI",
             help="Another S3 folder with files of the table, for example of a shallow clone's source. Repeatable.",
         ),
     ] = None,
     staleness_seconds: Annotated[
         float,
         typer.Option(
-            "--staleness", min=0, help="Seconds that a cached version may be served without checking the log."
+            "--staleness",
+            min=0,
+            metavar="SECONDS",
+            help="Seconds that a cached version may be served without checking the log.",
         ),
     ] = 0.0,
     role_arn: Annotated[
         str | None,
-        typer.Option("--role-arn", help="IAM role that can read the table. Default: the server's storage role."),
+        typer.Option(
+            "--role-arn", metavar="ARN", help="IAM role that can read the table. Default: the server's storage role."
+        ),
     ] = None,
-    external_id: Annotated[str | None, typer.Option(help="External id for assuming the role of --role-arn.")] = None,
+    external_id: Annotated[
+        str | None, typer.Option(metavar="ID", help="External id for assuming the role of --role-arn.")
+    ] = None,
     region: Annotated[
-        str | None, typer.Option("--bucket-region", help="Region of the bucket. Default: the server's region.")
+        str | None,
+        typer.Option("--bucket-region", metavar="REGION", help="Region of the bucket. Default: the server's region."),
     ] = None,
     kms_key_arn: Annotated[
         str | None,
-        typer.Option("--kms-key-arn", help="KMS key that encrypts the files. Needed only for directory access."),
+        typer.Option(
+            "--kms-key-arn",
+            metavar="ARN",
+            help="KMS key that encrypts the files. Needed only for directory access.",
+        ),
     ] = None,
     skip_checks: Annotated[
         bool, typer.Option("--skip-checks", help="Add the table without running the checks of `sluice doctor`.")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,14 +48,40 @@ Out = Annotated[
 
 
 @app.command("list")
-def list_tokens(context: typer.Context, name: Name, as_json: Json = False) -> None:
-    """List the ids and the expiry of a recipient's tokens. Secrets are never shown.
+def list_tokens(
+    context: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(metavar="RECIPIENT", help="Name of a recipient. Default: all recipients.")
+    ] = None,
+    expiring: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION",
+            help="List only tokens that have expired or expire within this time, such as 30d, the next one first.",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List the ids and the expiry of tokens, and mark those that have expired. Secrets are never shown.
 
-    Example: sluice token list acme
+    Example: sluice token list --expiring 30d
     """
-    tokens = account_of(context).admin().recipient(name).tokens
-    columns = {"id": "ID", "createdAt": "CREATED", "expiresAt": "EXPIRES"}
-    Output(as_json=as_json).records([token_document(token) for token in tokens], columns)
+    now = time.time()
+    before = None if expiring is None else now + seconds(expiring)
+    admin = account_of(context).admin()
+    recipients = admin.recipients() if name is None else [admin.recipient(name)]
+    tokens = [(recipient, token) for recipient in recipients for token in recipient.tokens]
+    if before is not None:
+        tokens = [entry for entry in tokens if entry[1].expires_at <= before]
+        tokens.sort(key=lambda entry: entry[1].expires_at)
+    records = [
+        {"recipient": recipient.name, **token_document(token), "expired": token.expires_at <= now}
+        for recipient, token in tokens
+    ]
+    columns = {"recipient": "RECIPIENT", "id": "ID", "createdAt": "CREATED", "expiresAt": "EXPIRES", "state": "STATE"}
+    if not as_json:
+        records = [{**record, "state": "expired" if record["expired"] else "valid"} for record in records]
+    Output(as_json=as_json).records(records, columns)
 
 
 @app.command("issue")

@@ -1,6 +1,8 @@
 """The steps of the demo, from writing the table to reading its rows."""
 
 import contextlib
+import shlex
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -22,27 +24,25 @@ MONTH = trips.MONTHS[6]
 PROFILE = "demo.share"
 
 SNIPPETS = """
-Read it with pandas:
+Paste these into another terminal. Read it with pandas:
 
-    import delta_sharing
-    delta_sharing.load_as_pandas("{profile}#{table}", limit=10)
-
-with Spark (needs the package io.delta:delta-sharing-spark):
-
-    spark.read.format("deltaSharing").load("{profile}#{table}").show()
+    {python} -c 'import delta_sharing; print(delta_sharing.load_as_pandas("{profile}#{table}", limit=10))'
 
 with curl:
 
-    curl -H "Authorization: Bearer $(python3 -c 'import json; print(json.load(open("{profile}"))["bearerToken"])')" \\
+    curl -H "Authorization: Bearer $(sed -n 's/.*"bearerToken": "\\([^"]*\\)".*/\\1/p' {profile})" \\
       {endpoint}/shares/demo/all-tables
+
+with Spark, in a session with the package io.delta:delta-sharing-spark (docs/clients/spark.md):
+
+    spark.read.format("deltaSharing").load("{profile}#{table}").show()
 
 The endpoint is {endpoint}; the profile file is {profile}. Press Ctrl-C to stop.
 """
 
 
-def show(output: Output, *, keep: bool, port: int) -> bool:
+def show(output: Output, story: Story, *, keep: bool, port: int) -> bool:
     """Returns whether the demo finished. False means that a signal stopped it."""
-    story = Story(output)
     finished = False
     with until_stopped() as stop, contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-demo-")))
@@ -53,9 +53,21 @@ def show(output: Output, *, keep: bool, port: int) -> bool:
         finished = True
         if keep:
             if not output.as_json:
-                output.print(SNIPPETS.format(profile=server.profile_path, endpoint=server.endpoint, table=TRIPS))
+                output.print(_snippets(server))
             stop.wait(server.check_running)
     return finished
+
+
+def _snippets(server: RunningServer) -> str:
+    return SNIPPETS.format(python=interpreter(), profile=server.profile_path, endpoint=server.endpoint, table=TRIPS)
+
+
+def interpreter() -> str:
+    """Returns the interpreter that has the client, as a shell needs it: `.venv/bin/python` in a checkout."""
+    python = Path(sys.executable)
+    with contextlib.suppress(ValueError):
+        python = python.relative_to(Path.cwd())
+    return shlex.quote(str(python))
 
 
 def _write(folder: Path, story: Story) -> None:

@@ -27,18 +27,28 @@ class Step:
 
 
 class Story:
-    def __init__(self, output: Output) -> None:
+    def __init__(
+        self, output: Output, *, started: float | None = None, now: Callable[[], float] = time.perf_counter
+    ) -> None:
+        """`started` is the time on the clock `now` from which the total counts. Default: now."""
         self._output = output
+        self._now = now
+        self._started = now() if started is None else started
         self._steps: list[Step] = []
+
+    def begin(self, sentence: str) -> None:
+        """Prints what will happen, before the first slow step."""
+        if not self._output.as_json:
+            self._output.print(sentence)
 
     @contextlib.contextmanager
     def step(self, title: str) -> Iterator[Step]:
         step = Step(title)
-        started = time.perf_counter()
+        started = self._now()
         with Console(stderr=True).status(title) as status:
             step.progress = lambda text: status.update(f"{title}: {text}")
             yield step
-        step.seconds = round(time.perf_counter() - started, 2)
+        step.seconds = round(self._now() - started, 2)
         self._steps.append(step)
         if not self._output.as_json:
             line = Text.assemble(("✓ ", "bold green"), title.ljust(TITLE_WIDTH), (f"{step.seconds:6.2f} s  ", "dim"))
@@ -55,10 +65,10 @@ class Story:
         self._output.print(table)
 
     def end(self, **facts: Any) -> None:
-        """Prints the total time; with `--json`, all steps and facts as one document."""
+        """Prints the time since the start; with `--json`, all steps and facts as one document."""
+        seconds = self._now() - self._started
         if self._output.as_json:
             steps = [{"step": step.title, "result": step.result, "seconds": step.seconds} for step in self._steps]
-            self._output.document({"steps": steps, **facts})
+            self._output.document({"steps": steps, "seconds": round(seconds, 2), **facts})
         else:
-            seconds = sum(step.seconds for step in self._steps)
-            self._output.print(f"Shared and read in {seconds:.1f} s.")
+            self._output.print(f"Shared and read in {seconds:.1f} s, from the start of the command.")

@@ -8,7 +8,7 @@ from botocore import UNSIGNED
 from botocore.exceptions import ClientError, NoRegionError
 
 from cli.common.account import Account
-from cli.doctor.checks import CheckFailedError, Finding, run_checks
+from cli.doctor.checks import ACCOUNT, CheckFailedError, Finding, run_checks
 
 # SigV4 tolerates 5 minutes. A clock that is off by a minute is likely to drift further.
 MAX_CLOCK_SKEW_SECONDS = 60
@@ -26,7 +26,7 @@ class AccountChecks:
             ("credentials", self._credentials),
             ("catalog", self._catalog),
         ]
-        return run_checks("account", checks)
+        return run_checks(ACCOUNT, checks)
 
     def _region(self) -> str:
         try:

@@ -13,6 +13,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 from cli.common.account import explain
 from core.errors import DamagedLogError, SharingError
 
+# The subjects of findings that are not about a table.
+ACCOUNT = "account"
+RECIPIENTS = "recipients"
+
 
 class Status(StrEnum):
     PASSED = "passed"

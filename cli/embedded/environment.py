@@ -27,12 +27,20 @@ def ministack_python() -> Path:
 
 def tool_python(requirements: Path) -> Path:
     """Returns the interpreter with exactly the pinned requirements. Creates its environment on first use."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
-    fingerprint = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
-    home = cache / f"{requirements.stem}-{fingerprint}"
-    if not (home / "ready").exists():
+    home = _home(requirements)
+    if not is_installed(requirements):
         _install(requirements, home)
     return home / "bin" / "python"
+
+
+def is_installed(requirements: Path) -> bool:
+    return (_home(requirements) / "ready").exists()
+
+
+def _home(requirements: Path) -> Path:
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "sluice"
+    fingerprint = hashlib.sha256(requirements.read_bytes() + sys.version.encode()).hexdigest()[:12]
+    return cache / f"{requirements.stem}-{fingerprint}"
 
 
 def find_uv() -> str | None:

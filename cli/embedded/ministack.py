@@ -64,7 +64,7 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
             home = stack.enter_context(_kept_home(data))
         else:
             home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="sluice-aws-")))
-        aws = EmbeddedAws(_free_port(), "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
+        aws = EmbeddedAws(free_port(), "AKIA" + secrets.token_hex(8).upper(), secrets.token_hex(20))
         log = stack.enter_context((home / "ministack.log").open("wb"))
         with uninterrupted():
             process = _start(python, home, _environment(home, aws, persist=data is not None), log)
@@ -101,7 +101,7 @@ def _start(python: Path, home: Path, environment: dict[str, str], log: BinaryIO)
             cwd=home,
             umask=0o077,
             start_new_session=True,  # Ctrl-C reaches only the command, which then stops the emulator
-            preexec_fn=_end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
+            preexec_fn=end_with_parent if sys.platform == "linux" else None,  # noqa: PLW1509
         )
     except OSError as error:
         raise CommandError(f"The embedded AWS did not start: {error.strerror}.") from error
@@ -128,13 +128,13 @@ def _environment(home: Path, aws: EmbeddedAws, *, persist: bool) -> dict[str, st
     }
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Ends the emulator even if the command is killed with SIGKILL (Linux only)."""
     pr_set_pdeathsig = 1
     ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGTERM)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     """Returns a free port below the ephemeral range (from 32768), so no outgoing connection can take it."""
     while True:
         port = secrets.choice(PORTS)

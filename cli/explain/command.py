@@ -1,11 +1,11 @@
 """`sluice explain`: shows which files of a table a query lists, and why."""
 
 import sys
-from typing import Annotated, Literal
+from typing import Annotated
 
 import typer
 
-from cli.common.options import account_of, table_name
+from cli.common.options import Json, account_of, table_name
 from cli.common.output import Output, console
 
 
@@ -21,20 +21,21 @@ def explain(
     json_hint: Annotated[
         str | None,
         typer.Option(
-            "--json", metavar="JSON", help="A JSON hint, as in `jsonPredicateHints`. Applies together with --where."
+            "--json-predicate",
+            metavar="JSON",
+            help="A JSON hint, as in `jsonPredicateHints`. Applies together with --where.",
         ),
     ] = None,
-    limit: Annotated[int | None, typer.Option(min=0, help="A row limit, as in `limitHint`.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, metavar="ROWS", help="A row limit, as in `limitHint`.")] = None,
     version: Annotated[
-        int | None, typer.Option(min=0, help="Read the table at this version. Default: the latest.")
+        int | None,
+        typer.Option(min=0, metavar="VERSION", help="Read the table at this version. Default: the latest."),
     ] = None,
     timestamp: Annotated[
         str | None,
         typer.Option("--at", metavar="TIMESTAMP", help="Read the table at this time, such as 2025-01-31T12:00:00Z."),
     ] = None,
-    output_format: Annotated[
-        Literal["text", "json"], typer.Option("--output", help="Print bars and text, or one JSON document.")
-    ] = "text",
+    as_json: Json = False,
 ) -> None:
     """Explain which files of a table a query lists, and why.
 
@@ -54,7 +55,7 @@ def explain(
     from cli.explain.table import explain_query
     from core.api.requests.query import QueryRequest
 
-    output = Output(as_json=output_format == "json")
+    output = Output(as_json=as_json)
     account = account_of(context)
     shared = account.admin().table(*table_name(table))
     query = QueryRequest(

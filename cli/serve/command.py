@@ -18,10 +18,14 @@ def serve(
         Path | None,
         typer.Option(metavar="FILE.yaml", help="YAML file with the shares to serve. Tables may be local directories."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on.", show_default=DEFAULT_HOST)] = None,
+    host: Annotated[
+        str | None, typer.Option(metavar="HOST", help=f"Address to listen on. Default: {DEFAULT_HOST}.")
+    ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, help="Port to listen on. 0 picks a free one.", show_default=str(DEFAULT_PORT)),
+        typer.Option(
+            min=0, max=65_535, metavar="PORT", help=f"Port to listen on. 0 picks a free one. Default: {DEFAULT_PORT}."
+        ),
     ] = None,
     profile_out: Annotated[
         Path, typer.Option(metavar="PATH", help="Profile file to write, for the recipient `local`.")

@@ -15,9 +15,9 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
+from cli.invoke.emulator import RunningFunction, running_function
 from core.runtime.events import MAX_ANSWER_BYTES
 from infra.build import OTHER_STACKS, READ_TABLES
-from tests.deploy.lambda_runtime import RunningFunction, running_function
 from tests.deploy.shared_tables import share_trips
 from tests.server import ROOT
 

@@ -78,7 +78,9 @@ def test_the_wheel_has_the_command_its_data_files_and_nothing_else(wheel: Path) 
     assert {name.partition("/")[0] for name in names} == {"handlers", "core", "pipeline", "cli", "infra"}
     assert {name for name in names if not name.endswith(".py")} == {
         *(f"{package}/py.typed" for package in ("handlers", "core", "pipeline", "cli")),
+        "cli/embedded/awslambdaric.txt",
         "cli/embedded/ministack.txt",
+        "infra/sam.txt",
         "infra/template.yaml",
     }
 

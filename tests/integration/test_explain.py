@@ -70,7 +70,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 @pytest.fixture
 def explain(server: Server, capsys: pytest.CaptureFixture[str]) -> Callable[..., dict[str, Any]]:
     def call(table: str, *options: str) -> dict[str, Any]:
-        assert run(["explain", f"own.t.{table}", *options, "--output", "json"]) == 0
+        assert run(["explain", f"own.t.{table}", *options, "--json"]) == 0
         return json.loads(capsys.readouterr().out)
 
     return call
@@ -95,7 +95,7 @@ def check(explain, query) -> Callable[[Case], None]:
         options = [option for hint in case.where for option in ("--where", hint)]
         body: dict[str, Any] = {"predicateHints": case.where}
         if case.json_hint is not None:
-            options += ["--json", case.json_hint]
+            options += ["--json-predicate", case.json_hint]
             body["jsonPredicateHints"] = case.json_hint
         if case.limit is not None:
             options += ["--limit", str(case.limit)]

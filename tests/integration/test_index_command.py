@@ -87,7 +87,7 @@ def test_a_running_server_reads_an_index_that_another_process_builds(server, slu
     assert [(report["outcome"], report["files"]) for report in json.loads(built.stdout)] == [("built", 10)]
 
     hint = "day >= '2024-01-04' AND value > 30"
-    explained = json.loads(sluice("explain", "own.t.events", "--where", hint, "--output", "json").stdout)
+    explained = json.loads(sluice("explain", "own.t.events", "--where", hint, "--json").stdout)
     assert explained["index"]["version"] == 0
     for key in keys(dynamodb):
         if "#C" in key["pk"]["S"]:

@@ -187,7 +187,7 @@ def test_without_names_the_doctor_examines_every_table(provider, capsys):
 
     subjects = {finding["subject"] for finding in json.loads(capsys.readouterr().out)}
     expected = {table.full_name for table in provider.catalog.tables("sales")}
-    assert subjects == {"account", *expected}
+    assert subjects == {"account", "recipients", *expected}
 
 
 def test_the_error_for_a_caller_without_permissions_names_the_denied_operation(provider, capsys, monkeypatch):

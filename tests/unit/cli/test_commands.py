@@ -2,14 +2,20 @@
 
 import io
 import json
+import re
 import stat
+import time
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
+import typer
 
 from cli.common.account import Account
-from cli.main import run
+from cli.main import app, run
 from core.catalog import items
+from core.catalog.admin import CatalogAdmin
 from core.catalog.reader import Catalog
 from core.errors import UnauthenticatedError
 
@@ -63,6 +69,85 @@ def test_entries_are_listed_and_shown(sluice, filled):
     (recipient,) = sluice("recipient", "list", "--json").json
     assert recipient == sluice("recipient", "show", "acme", "--json").json
     assert recipient["shares"] == ["sales"]
+
+
+def test_share_show_lists_who_may_read_the_share(sluice, filled):
+    filled.put_recipient("beta")
+    filled.put_share("ops")
+
+    assert sluice("share", "show", "sales", "--json").json["recipients"] == ["acme"]
+    assert sluice("share", "show", "ops", "--json").json["recipients"] == []
+    assert sluice("share", "show", "sales").out.splitlines()[-1].split() == ["recipients", "acme"]
+    assert "nobody yet" in sluice("share", "show", "ops").out
+
+
+def test_a_grant_of_a_removed_share_does_not_count_for_a_new_share_of_the_same_name(sluice, filled):
+    filled.remove_share("sales", cascade=True)
+    filled.put_share("sales")
+
+    assert sluice("share", "show", "sales", "--json").json["recipients"] == []
+
+
+def test_table_list_without_a_share_lists_the_tables_of_all_shares(sluice, filled):
+    filled.put_share("ops")
+    filled.put_schema("ops", "logs")
+    filled.put_table("ops", "logs", "requests", location="s3://bucket/requests")
+
+    listed = sluice("table", "list", "--json").json
+
+    assert [(table["share"], table["name"]) for table in listed] == [("ops", "requests"), ("sales", "orders")]
+    assert sluice("table", "list").code == 0
+    assert sluice("table", "list", "--schema", "retail").code == 2
+
+
+@pytest.fixture
+def tokens(filled):
+    """Tokens by name: expired an hour ago, ending in 20 days, and in 60 days. The last one is of `beta`."""
+    filled.put_recipient("beta")
+    yesterday = CatalogAdmin(Account().client("dynamodb"), "sluice-catalog", now=lambda: time.time() - 86_400)
+    ending = filled.issue_token("acme", lifetime_seconds=20 * 86_400)[0].id
+    # Issuing a token removes expired ones, so the expired one comes last.
+    expired = yesterday.issue_token("acme", lifetime_seconds=23 * 3600)[0].id
+    return {
+        "expired": expired,
+        "ending": ending,
+        "late": filled.issue_token("beta", lifetime_seconds=60 * 86_400)[0].id,
+    }
+
+
+def test_token_list_without_a_recipient_lists_all_tokens_and_marks_expired_ones(sluice, tokens):
+    listed = sluice("token", "list", "--json").json
+
+    assert {(token["recipient"], token["id"]): token["expired"] for token in listed} == {
+        ("acme", tokens["ending"]): False,
+        ("acme", tokens["expired"]): True,
+        ("beta", tokens["late"]): False,
+    }
+    assert [token["id"] for token in sluice("token", "list", "beta", "--json").json] == [tokens["late"]]
+    states = {line.split()[1]: line.split()[-1] for line in sluice("token", "list").out.splitlines()}
+    assert states == {
+        "ID": "STATE",
+        tokens["expired"]: "expired",
+        tokens["ending"]: "valid",
+        tokens["late"]: "valid",
+    }
+
+
+def test_token_list_expiring_lists_the_next_ones_first_and_includes_expired_ones(sluice, tokens):
+    def listed(*arguments: str) -> list[str]:
+        return [token["id"] for token in sluice("token", "list", *arguments, "--json").json]
+
+    assert listed("--expiring", "30d") == [tokens["expired"], tokens["ending"]]
+    assert listed("--expiring", "90d") == [tokens["expired"], tokens["ending"], tokens["late"]]
+    assert listed("beta", "--expiring", "30d") == []
+    assert "'soon' is not a duration" in sluice("token", "list", "--expiring", "soon").err
+
+
+def test_recipient_show_marks_expired_tokens(sluice, tokens):
+    shown = sluice("recipient", "show", "acme").out
+
+    assert f"{tokens['expired']}, expired 20" in shown
+    assert f"{tokens['ending']}, expires 20" in shown
 
 
 @pytest.mark.parametrize(
@@ -386,14 +471,40 @@ def test_wrong_usage_has_exit_code_2_and_help_has_0(sluice):
         *(("table", verb) for verb in ("list", "show", "add", "remove")),
         *(("recipient", verb) for verb in ("list", "show", "add", "remove")),
         *(("token", verb) for verb in ("issue", "list", "rotate", "revoke")),
-        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "serve", "demo")),
+        *(("index", verb) for verb in ("build", "status")),
+        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "explain", "serve", "demo", "invoke")),
     ],
 )
 def test_every_command_has_help_and_json(sluice, command):
     result = sluice(*command, "--help")
 
     assert result.code == 0
-    assert "--json" in result.out
+    assert "--json " in result.out
+
+
+def pages_of_help(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
+    yield path
+    for name, subcommand in getattr(command, "commands", {}).items():
+        yield from pages_of_help(subcommand, *path, name)
+
+
+def test_no_help_page_shows_a_type_of_python_or_a_default_in_brackets(sluice, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    pages = list(pages_of_help(typer.main.get_command(app)))
+    assert len(pages) > 30
+
+    for page in pages:
+        shown = sluice(*page, "--help").out
+        assert re.findall(r"<(?:bool|str|int|float|list|path)\b[^>]*>|\[default: \(|\{[A-Z]", shown) == [], shown
+
+
+def test_help_shows_what_an_option_takes(sluice, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    lines = [re.split(r"\s{2,}", line.strip("│ ")) for line in sluice("serve", "--help").out.splitlines()]
+
+    assert ["--port", "PORT [0<=x<=65535]", "Port to listen on. 0 picks a free one. Default: 8080."] in lines
+    assert ["--json", "Print one JSON document instead of text."] in lines
+    assert "Usage: sluice grant [OPTIONS] RECIPIENT SHARE..." in sluice("grant", "--help").out
 
 
 def test_an_interrupt_ends_a_command_quietly(monkeypatch, capsys):

@@ -79,7 +79,7 @@ def test_the_text_shows_the_fate_of_the_files_and_the_use_of_each_part_of_the_pr
 
 
 def test_the_document_has_the_same_in_exact_numbers(explain):
-    result = explain("--where", "id < 15", "--json", equal("p", "a"), "--limit", "10", "--output", "json")
+    result = explain("--where", "id < 15", "--json-predicate", equal("p", "a"), "--limit", "10", "--json")
 
     def numbers(files: int) -> dict[str, int]:
         return {"files": files, "bytes": files * 1_000_000, "rows": files * 10, "filesWithoutRowCount": 0}
@@ -107,7 +107,9 @@ def test_the_document_has_the_same_in_exact_numbers(explain):
     }
 
 
-@pytest.mark.parametrize("hint", [("--where", "not ("), ("--json", "{"), ("--where", "\0"), ("--where", "gone = 1")])
+@pytest.mark.parametrize(
+    "hint", [("--where", "not ("), ("--json-predicate", "{"), ("--where", "\0"), ("--where", "gone = 1")]
+)
 def test_a_hint_that_cannot_be_used_is_explained_and_is_not_an_error(explain, hint):
     result = explain(*hint)
 
@@ -130,7 +132,7 @@ def test_rows_are_a_lower_bound_if_a_file_has_no_row_count(explain):
 
 
 def test_an_older_version_can_be_explained(explain):
-    assert explain("--version", "0", "--output", "json").json["total"]["files"] == 2
+    assert explain("--version", "0", "--json").json["total"]["files"] == 2
     assert "after the latest available version 1" in explain("--at", "2999-01-01").err
 
 
@@ -148,10 +150,10 @@ def test_version_and_timestamp_cannot_be_combined(explain):
 
 
 @pytest.mark.parametrize("before", [(), ("--catalog", "sluice-catalog"), ("--region=eu-central-1",)])
-def test_a_json_hint_does_not_turn_errors_into_documents(sluice, catalog, before):
-    command = (*before, "explain", "no.such.table", "--json", "{}")
+def test_json_means_machine_output_as_in_every_command_and_a_json_hint_does_not(sluice, catalog, before):
+    command = (*before, "explain", "no.such.table", "--json-predicate", "{}")
 
-    text, document = sluice(*command), sluice(*command, "--output=json")
+    text, document = sluice(*command), sluice(*command, "--json")
 
     assert (text.code, text.out) == (1, "")
     assert "does not exist" in text.err
@@ -214,9 +216,9 @@ def put(version: int, *actions: builder.Action) -> None:
 
 
 def test_with_an_index_only_the_chunks_that_may_match_are_read(indexed, monkeypatch):
-    document = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    document = indexed("--where", "p = 'c' AND id < 1015", "--json").json
     monkeypatch.delenv("SLUICE_INDEX_TABLE")
-    without = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    without = indexed("--where", "p = 'c' AND id < 1015", "--json").json
 
     index = document["index"]
     assert (index["version"], index["files"]) == (2, 105)
@@ -231,15 +233,15 @@ def test_with_an_index_only_the_chunks_that_may_match_are_read(indexed, monkeypa
 
 
 def test_a_cold_query_of_a_few_files_takes_three_requests_and_a_fourth_with_newer_commits(indexed):
-    assert indexed("--where", "id = 1055", "--output", "json").json["index"]["requests"] == 3
+    assert indexed("--where", "id = 1055", "--json").json["index"]["requests"] == 3
     put(3, builder.remove(incompressible(100)["add"]["path"]), file(7, "c", 0))
-    document = indexed("--where", "id = 1055", "--output", "json").json
+    document = indexed("--where", "id = 1055", "--json").json
     assert document["index"]["requests"] == 4
     assert (document["version"], document["index"]["version"], document["total"]["files"]) == (3, 2, 105)
 
 
 def test_without_a_predicate_all_chunks_are_read(indexed):
-    document = indexed("--output", "json").json
+    document = indexed("--json").json
     assert document["index"]["chunksRead"] == document["index"]["chunks"]
     assert document["leftOutUnread"]["files"] == 0
     assert document["total"]["rows"] == 1050
@@ -248,7 +250,7 @@ def test_without_a_predicate_all_chunks_are_read(indexed):
 def test_a_limit_stops_reading_but_not_counting(indexed, monkeypatch):
     monkeypatch.setattr(store, "FIRST_BYTES", 1)
     monkeypatch.setattr(store, "BYTES_PER_GET", 1)
-    document = indexed("--where", "p = 'c'", "--limit", "10", "--output", "json").json
+    document = indexed("--where", "p = 'c'", "--limit", "10", "--json").json
     assert document["index"]["chunksRead"] <= 2 < document["index"]["chunks"]
     assert (document["kept"]["files"], document["listed"]["files"]) == (100, 1)
 
@@ -265,14 +267,14 @@ def test_the_text_shows_the_chunks_and_the_time_of_each_step(indexed):
 
 
 def test_an_older_version_is_explained_from_the_log(indexed):
-    document = indexed("--version", "1", "--output", "json").json
+    document = indexed("--version", "1", "--json").json
     assert (document["index"], document["unusedIndexVersion"], document["total"]["files"]) == (None, None, 5)
 
 
 def test_an_index_that_the_server_would_not_use_is_reported_and_not_used(indexed):
     put(2, file(1, "c", 0))  # the log no longer matches the index
 
-    document, text = indexed("--where", "id = 1055", "--output", "json").json, indexed("--where", "id = 1055")
+    document, text = indexed("--where", "id = 1055", "--json").json, indexed("--where", "id = 1055")
 
     assert (document["index"], document["unusedIndexVersion"], document["total"]["files"]) == (None, 2, 5)
     assert f"The index (version 2) was not used. Run `sluice index {TABLE}` to update it." in text.out
@@ -285,7 +287,7 @@ def test_an_index_that_fails_during_the_query_is_reported_and_the_files_are_the_
         if "#C" in item["pk"]["S"]:
             dynamodb.delete_item(TableName="the-index", Key={name: item[name] for name in ("pk", "sk")})
 
-    document = indexed("--where", "p = 'c' AND id < 1015", "--output", "json").json
+    document = indexed("--where", "p = 'c' AND id < 1015", "--json").json
 
     assert (document["index"], document["unusedIndexVersion"]) == (None, 2)
     assert (document["kept"]["files"], document["total"]["files"]) == (2, 105)
