@@ -28,6 +28,9 @@ RECIPIENTS = "RECIPIENTS"
 SCHEMAS = "SCHEMA#"
 TABLES = "TABLE#"
 TTL = "ttl"
+# The partition keys that requests of recipients read. A function can read no others: not the recipients with their
+# grants and tokens, nor the table ids.
+READ_BY_FUNCTIONS = ("KEYS", "SHARES", "SHARE#*", "TOKEN#*")
 
 
 class Key(NamedTuple):

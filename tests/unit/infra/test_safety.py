@@ -78,6 +78,27 @@ def test_a_custom_domain_requires_tls_1_2():
     assert RESOURCES["Domain"]["Properties"]["SecurityPolicy"] == "TLS_1_2"
 
 
+def test_import_warnings_about_undeclared_path_parameters_do_not_fail_a_deployment():
+    assert API["FailOnWarnings"] is False
+
+
+@pytest.mark.parametrize("resource", ["ApiGatewayAccount", "ApiGatewayLogsRole"])
+def test_a_failed_first_deployment_leaves_no_logging_role_behind(resource):
+    assert RESOURCES[resource]["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert RESOURCES[resource]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_the_catalog_is_created_after_the_resources_whose_parameters_may_be_wrong():
+    """DynamoDB refuses to delete a protected table, so a rollback must keep it."""
+    assert {"StorageRole", "ApiGatewayAccount", "Domain"} <= set(RESOURCES["CatalogTable"]["DependsOn"])
+
+
+def test_a_deployment_without_a_storage_role_says_so_in_its_outputs():
+    conditions, output = TEMPLATE["Conditions"], TEMPLATE["Outputs"]["MissingStorageRole"]
+    assert conditions[output["Condition"]] == {"Fn::Not": [{"Condition": "AnyStorageRole"}]}
+    assert "DataBucketArns" in output["Value"]
+
+
 def test_the_stack_creates_no_bucket():
     assert not of_type("AWS::S3::Bucket")
 
