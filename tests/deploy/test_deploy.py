@@ -110,6 +110,16 @@ def test_the_unknown_route_function_returns_404(stack: Stack) -> None:
     assert json.loads(invoked["Payload"].read())["statusCode"] == 404
 
 
+def test_every_deployed_route_has_a_throttle_of_its_own_and_unknown_routes_the_lowest(stack: Stack) -> None:
+    stage = stack.client("apigateway").get_stage(restApiId=stack.resources["Api"], stageName="delta-sharing")
+    limits = {path: setting["throttlingRateLimit"] for path, setting in stage["methodSettings"].items()}
+    assert limits.pop("*/*") == 200
+    unknown = {limits.pop(path) for path in list(limits) if path.endswith("/ANY")}
+    assert unknown == {10}
+    assert set(limits.values()) == {200}
+    assert len(limits) == len(EVERY_ROUTE)
+
+
 # Log permissions are not tested: the emulator checks the ARN of the group, AWS checks the ARNs of its streams.
 CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
 LISTS = {CATALOG}
