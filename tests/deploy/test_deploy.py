@@ -5,38 +5,22 @@ Checks that the endpoint works and that each function has the permissions of its
 
 import json
 from collections.abc import Callable
-from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import delta_sharing
 import pandas as pd
 import pytest
 import requests
-from botocore.exceptions import ClientError
 
-from cli.embedded.ministack import EmbeddedAws
 from core.catalog.admin import CatalogAdmin
-from core.storage.roles import Credentials
 from tests.deploy.shared_tables import share_trips, trips
-from tests.deploy.stack import DATA_BUCKET, Stack, deploy, sam
+from tests.deploy.stack import DATA_BUCKET, OTHER_BUCKET, Identity, Stack, sam
 from tests.integration import iam
 from tests.server import ROOT
 
 pytestmark = pytest.mark.slow(reason="sam builds and deploys the whole stack")
 
-OTHER_BUCKET = "private-tables"
 OTHER_TABLE = "other-table"
-DENIED = {"AccessDenied", "AccessDeniedException"}
-
-
-@pytest.fixture(scope="module")
-def stack(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Stack:
-    s3 = iam.client(aws, "s3")
-    for bucket in (DATA_BUCKET, OTHER_BUCKET):
-        s3.create_bucket(Bucket=bucket)
-    s3.put_object(Bucket=OTHER_BUCKET, Key="secret", Body=b"secret")
-    return deploy(aws, packages, tmp_path_factory.mktemp("sam"))
 
 
 @pytest.fixture(scope="module")
@@ -140,29 +124,6 @@ PERMISSIONS: dict[str, set[str]] = {
     "TemporaryTableCredentials": OPENS,
     "UnknownRoute": set(),
 }
-
-
-class Identity:
-    """A session with the permissions of one role."""
-
-    def __init__(self, stack: Stack, credentials: Credentials) -> None:
-        self.stack = stack
-        # Cached because creating a client takes longer than calling it.
-        self.client = cache(partial(iam.client, stack.aws, credentials=credentials))
-
-    def may(self, service: str, operation: str, **arguments: Any) -> bool:
-        try:
-            getattr(self.client(service), operation)(**arguments)
-        except ClientError as error:
-            if error.response["Error"]["Code"] not in DENIED:
-                raise
-            return False
-        return True
-
-    def assume(self, role_arn: str) -> "Identity":
-        session = self.client("sts").assume_role(RoleArn=role_arn, RoleSessionName="test")["Credentials"]
-        keys = (session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"])
-        return Identity(self.stack, Credentials(*keys, iam.FAR_AWAY))
 
 
 @pytest.fixture(scope="module")
