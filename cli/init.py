@@ -21,6 +21,9 @@ def init(
 ) -> None:
     """Create the catalog, a DynamoDB table. Does nothing if it exists.
 
+    A deployed stack already has one (output CatalogTable). To deploy a stack with a catalog that you created first, set
+    its parameter ExistingCatalogTable.
+
     Example: sluice --region eu-west-1 init
     """
     account = account_of(context)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 import botocore.session
 from botocore.config import Config
 
-from core.index.write.job_runs import JobConfiguration, JobStarter
+from core.index.write.job_configuration import JobConfiguration
+from core.index.write.job_runs import JobStarter
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

@@ -141,8 +141,9 @@ def _explain_answer(error: exceptions.ClientError) -> str:
     match code:
         case "ResourceNotFoundException":
             return (
-                "The catalog table does not exist in this account and region. Run `sluice init` to create it, "
-                "or choose another with --catalog or --region."
+                "The catalog table does not exist in this account and region. A deployed stack has one: set "
+                "SLUICE_CATALOG_TABLE to its output CatalogTable, or choose another with --catalog or --region. "
+                "Run `sluice init` to create it if there is no stack yet."
             )
         case "AccessDenied" | "AccessDeniedException" | "UnauthorizedOperation":
             return f"AWS denied {error.operation_name} for these credentials: {message}"

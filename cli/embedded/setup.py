@@ -15,6 +15,7 @@ from botocore.config import Config
 
 from cli.embedded.ministack import ACCOUNT_ID, EmbeddedAws
 from core.catalog.admin import CatalogAdmin
+from core.catalog.items import READ_BY_FUNCTIONS
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -104,9 +105,14 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
     """Returns a new access key of the user. Replaces the keys in kept state, whose secrets are unknown."""
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_user(UserName=FUNCTIONS_USER)
-    tables = [f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table/{name}" for name in (CATALOG_TABLE, INDEX_TABLE)]
+    tables = f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table"
+    read_by_functions = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": READ_BY_FUNCTIONS}}
     policy = _policy(
-        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], *tables),
+        {
+            **_allow(["dynamodb:BatchGetItem", "dynamodb:Query"], f"{tables}/{CATALOG_TABLE}"),
+            "Condition": read_by_functions,
+        },
+        _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], f"{tables}/{INDEX_TABLE}"),
         _allow(["sts:AssumeRole"], _arn("role", STORAGE_ROLE)),
     )
     iam.put_user_policy(UserName=FUNCTIONS_USER, PolicyName=POLICY_NAME, PolicyDocument=policy)

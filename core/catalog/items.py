@@ -32,6 +32,9 @@ TABLES = "TABLE#"
 TTL = "ttl"
 # An expired token is kept for this time, so that its holder learns that it has expired.
 EXPIRED_TOKEN_SECONDS = 90 * 24 * 3600
+# The partition keys that requests of recipients read. A function can read no others: not the recipients with their
+# grants and tokens, nor the table ids.
+READ_BY_FUNCTIONS = ("KEYS", "SHARES", "SHARE#*", "TOKEN#*")
 
 
 class Key(NamedTuple):

@@ -35,8 +35,11 @@ CLIENT_CONFIG = Config(connect_timeout=2, read_timeout=10, retries={"mode": "sta
 Key = TypeVar("Key", bound=Hashable)
 
 
-class NoStorageRoleError(RuntimeError):
-    """Neither the table nor the server names a role. Goes to the provider's log; recipients see a 500."""
+NO_STORAGE_ROLE = "The server has no storage role to read this table. Please contact your share provider."
+
+
+class NoStorageRoleError(TableFilesError):
+    """Neither the table nor the server names a role. Its cause, which is logged, names the setting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,8 @@ class StorageRole:
             return cls(arn, external_id)
         if settings.storage_role_arn:
             return cls(settings.storage_role_arn, settings.storage_external_id)
-        raise NoStorageRoleError("no storage role: set SLUICE_STORAGE_ROLE_ARN, or a role for the table")
+        setting = "no storage role: set SLUICE_STORAGE_ROLE_ARN, or a role for the table"
+        raise NoStorageRoleError(NO_STORAGE_ROLE) from RuntimeError(setting)
 
     @property
     def partition(self) -> str:

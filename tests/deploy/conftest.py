@@ -8,6 +8,7 @@ import pytest
 from cli.embedded.environment import OVERRIDE, tool_python
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 from infra import build
+from tests.deploy.stack import Stack, deploy
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +28,8 @@ def aws() -> Iterator[EmbeddedAws]:
         patch.setenv(OVERRIDE, str(tool_python(Path(__file__).with_name("ministack.txt"))))
         with embedded_aws() as running:
             yield running
+
+
+@pytest.fixture(scope="session")
+def stack(aws: EmbeddedAws, packages: Path, tmp_path_factory: pytest.TempPathFactory) -> Stack:
+    return deploy(aws, packages, tmp_path_factory.mktemp("sam"))

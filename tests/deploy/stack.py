@@ -3,26 +3,40 @@
 The emulator runs functions with its own interpreter, so they use the packages for this machine.
 """
 
+import json
 import os
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from cli.embedded.environment import tool_python
 from cli.embedded.ministack import EmbeddedAws
+from core.storage.roles import Credentials
 from tests.integration import iam
 from tests.server import ROOT
 
 INFRA = ROOT / "infra"
+POLICIES = INFRA / "policies"
 NAME = "sluice"
 DATA_BUCKET = "shared-tables"
+OTHER_BUCKET = "private-tables"
+# The bucket that SAM CLI would create refuses requests without TLS, which the emulator does not have.
+PACKAGES_BUCKET = "aws-sam-cli-managed-default-samclisourcebucket-test"
+DENIED = {"AccessDenied", "AccessDeniedException"}
 
 
 @dataclass(frozen=True)
 class Stack:
     aws: EmbeddedAws
+    deployer: Credentials
+    """Keys of the user that deployed the stack, with the policy `deployer.json`."""
+    admin: Credentials
+    """Keys of the user in `AdminArns`, with the policy `admin.json`."""
     outputs: dict[str, str]
     resources: dict[str, str]
     """Physical IDs by logical ID."""
@@ -36,6 +50,29 @@ class Stack:
     def client(self, service: str) -> Any:
         """Returns a client with the permissions of the account's owner."""
         return iam.client(self.aws, service)
+
+
+class Identity:
+    """A session with the permissions of one role."""
+
+    def __init__(self, stack: Stack, credentials: Credentials) -> None:
+        self.stack = stack
+        # Cached because creating a client takes longer than calling it.
+        self.client = cache(partial(iam.client, stack.aws, credentials=credentials))
+
+    def may(self, service: str, operation: str, **arguments: Any) -> bool:
+        try:
+            getattr(self.client(service), operation)(**arguments)
+        except ClientError as error:
+            if error.response["Error"]["Code"] not in DENIED:
+                raise
+            return False
+        return True
+
+    def assume(self, role_arn: str) -> "Identity":
+        session = self.client("sts").assume_role(RoleArn=role_arn, RoleSessionName="test")["Credentials"]
+        keys = (session["AccessKeyId"], session["SecretAccessKey"], session["SessionToken"])
+        return Identity(self.stack, Credentials(*keys, iam.FAR_AWAY))
 
 
 def sam(*arguments: str, folder: Path = INFRA, **environment: str) -> str:
@@ -54,22 +91,46 @@ def sam(*arguments: str, folder: Path = INFRA, **environment: str) -> str:
     return done.stdout + done.stderr
 
 
+def policy(name: str) -> list[dict[str, Any]]:
+    """Returns the statements of a policy in `infra/policies`."""
+    statements: list[dict[str, Any]] = json.loads((POLICIES / name).read_text())["Statement"]
+    return statements
+
+
+def _samconfig(folder: Path) -> Path:
+    text = (INFRA / "samconfig.toml").read_text()
+    assert "resolve_s3 = true" in text
+    path = folder / "samconfig.toml"
+    path.write_text(text.replace("resolve_s3 = true", f's3_bucket = "{PACKAGES_BUCKET}"'))
+    return path
+
+
 def deploy(aws: EmbeddedAws, packages: Path, folder: Path) -> Stack:
+    """Deploys the stack as a user who has the policy for deployments and nothing else."""
+    s3 = iam.client(aws, "s3")
+    for bucket in (DATA_BUCKET, OTHER_BUCKET):
+        s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=OTHER_BUCKET, Key="secret", Body=b"secret")
+    _, deployer = iam.create_user(aws, "deployer", *policy("deployer.json"))
+    admin_arn, admin = iam.create_user(aws, "admin", *policy("admin.json"))
+    iam.client(aws, "s3", deployer).create_bucket(Bucket=PACKAGES_BUCKET)
     built = folder / "build"
     sam("build", "--build-dir", str(built), DIST=str(packages), PACKAGES_FOR="host", PYTHON=sys.executable)
     sam(
-        *("deploy", "--template-file", str(built / "template.yaml"), "--config-file", str(INFRA / "samconfig.toml")),
+        *("deploy", "--template-file", str(built / "template.yaml"), "--config-file", str(_samconfig(folder))),
         *("--no-confirm-changeset", "--no-progressbar"),
-        *("--parameter-overrides", f"DataBucketArns=arn:aws:s3:::{DATA_BUCKET}"),
+        *("--parameter-overrides", f"DataBucketArns=arn:aws:s3:::{DATA_BUCKET}", f"AdminArns={admin_arn}"),
         AWS_ENDPOINT_URL=aws.endpoint_url,
-        AWS_ACCESS_KEY_ID=aws.access_key_id,
-        AWS_SECRET_ACCESS_KEY=aws.secret_access_key,
+        AWS_ACCESS_KEY_ID=deployer.access_key_id,
+        AWS_SECRET_ACCESS_KEY=deployer.secret_access_key,
     )
     cloudformation = iam.client(aws, "cloudformation")
     (described,) = cloudformation.describe_stacks(StackName=NAME)["Stacks"]
     resources = cloudformation.describe_stack_resources(StackName=NAME)["StackResources"]
     return Stack(
         aws,
+        deployer,
+        admin,
         {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]},
         {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
     )

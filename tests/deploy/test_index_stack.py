@@ -75,7 +75,7 @@ def stack(aws: EmbeddedAws, emr: EmrServerless, tmp_path_factory: pytest.TempPat
         "ArtifactBucket": ARTIFACT_BUCKET,
         "ArtifactPrefix": RELEASE,
         "CheckpointBuckets": DATA_BUCKET,
-        "BatchSeconds": "0",
+        "BatchSeconds": "1",
     }
     cloudformation.create_stack(
         StackName=NAME,
@@ -101,3 +101,8 @@ def test_a_new_checkpoint_in_s3_starts_a_run_for_its_table(
         "entryPointArguments": ["--table=sales.retail.orders"],
     }
     assert run["executionRoleArn"].endswith(f"/{stack['JobRole']}")
+    (configuration,) = run["configurationOverrides"]["applicationConfiguration"]
+    properties = configuration["properties"]
+    assert properties["spark.submit.pyFiles"] == f"s3://{ARTIFACT_BUCKET}/{RELEASE}/sluice.zip"
+    assert properties["spark.executorEnv.SLUICE_INDEX_TABLE"] == INDEX_TABLE
+    assert properties["spark.executorEnv.AWS_REGION"] == "us-east-1"

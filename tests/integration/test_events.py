@@ -143,3 +143,19 @@ def test_an_event_with_a_valid_token_gets_the_response_that_openapi_describes(na
 def test_the_response_lists_the_requested_files(name, files, token):
     body = body_of(name, answer_of(EVENTS[name].replace(PLACEHOLDER, token)))
     assert len(body.splitlines()) == 2 + files
+
+
+TABLE_ROUTES = ["table_version", "table_metadata", "query_table", "table_changes", "temporary_table_credentials"]
+
+
+@pytest.mark.parametrize("name", TABLE_ROUTES)
+def test_a_server_without_a_storage_role_answers_400_without_the_name_of_the_setting(name, token, monkeypatch):
+    monkeypatch.delenv("SLUICE_STORAGE_ROLE_ARN")
+    process_services.cache_clear()
+    answer = answer_of(EVENTS[name].replace(PLACEHOLDER, token))
+    process_services.cache_clear()
+    body = body_of(name, answer)
+    assert answer["statusCode"] == 400
+    assert json.loads(body)["errorCode"] == "RESOURCE_DOES_NOT_EXIST"
+    assert b"contact your share provider" in body
+    assert b"SLUICE" not in body

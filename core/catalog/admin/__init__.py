@@ -17,8 +17,12 @@ class CatalogAdmin(ShareAdministration, RecipientAdministration):
 
     def create_catalog(self) -> None:
         """Creates the DynamoDB table and the signing keys if they do not exist."""
-        with contextlib.suppress(self._client.exceptions.ResourceInUseException):
-            self._client.create_table(**items.table_description(self._table_name))
+        # Looks first, because an admin of a deployed stack may not create tables.
+        try:
+            self._client.describe_table(TableName=self._table_name)
+        except self._client.exceptions.ResourceNotFoundException:
+            with contextlib.suppress(self._client.exceptions.ResourceInUseException):
+                self._client.create_table(**items.table_description(self._table_name))
         self._client.get_waiter("table_exists").wait(TableName=self._table_name, WaiterConfig={"Delay": 1})
         ttl = self._client.describe_time_to_live(TableName=self._table_name)["TimeToLiveDescription"]
         if ttl.get("TimeToLiveStatus") not in ("ENABLED", "ENABLING"):

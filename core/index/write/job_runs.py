@@ -1,4 +1,4 @@
-"""Starts runs of the index job: for tables with a new checkpoint, and on a schedule for all tables.
+"""Starts runs of the index job: for tables with a new checkpoint, on a schedule for all tables, and on request.
 
 Requests come from an SQS queue. A message about a table that a run is already working on goes back to the queue and is
 delivered again later, so no checkpoint is missed and no table has two runs at the same time.
@@ -7,14 +7,13 @@ delivered again later, so no checkpoint is missed and no table has two runs at t
 import hashlib
 import json
 import logging
-import shlex
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from core.catalog.admin import CatalogAdmin
+from core.index.write.job_configuration import JobConfiguration
 from core.storage.location import InvalidLocationError, S3Location
 
 if TYPE_CHECKING:
@@ -22,7 +21,10 @@ if TYPE_CHECKING:
 
 # Delta writers write this object once per checkpoint, after all files of the checkpoint.
 LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
+# Arguments of the job (pipeline/job.py).
 ALL_TABLES = "--all"
+TABLE = "--table="
+FULL = "--full"
 # Limit of EMR Serverless for the arguments of a run.
 MAX_ARGUMENTS = 1024
 IN_PROGRESS = ["SUBMITTED", "QUEUED", "PENDING", "SCHEDULED", "RUNNING", "CANCELLING"]
@@ -33,25 +35,13 @@ LEASE_SECONDS = 120
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class JobConfiguration:
-    """The settings that all runs share. The EMR application holds the others (infra/index.yaml)."""
+class Request(NamedTuple):
+    """What a message asks for."""
 
-    application_id: str
-    role_arn: str
-    entry_point: str
-    arguments: tuple[str, ...]
-    timeout_minutes: int
-
-    @classmethod
-    def from_environment(cls, environment: Mapping[str, str]) -> "JobConfiguration":
-        return cls(
-            environment["SLUICE_JOB_APPLICATION_ID"],
-            environment["SLUICE_JOB_ROLE_ARN"],
-            environment["SLUICE_JOB_ENTRY_POINT"],
-            tuple(shlex.split(environment["SLUICE_JOB_ARGUMENTS"])),
-            int(environment["SLUICE_JOB_TIMEOUT_MINUTES"]),
-        )
+    target: str
+    """The location of a table, the job's argument for a table (`--table=NAME`), or `ALL_TABLES`."""
+    full: bool = False
+    """Whether to rebuild the whole index."""
 
 
 class JobStarter:
@@ -73,35 +63,42 @@ class JobStarter:
         self._now = now
 
     def start(self, records: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Starts one run for all tables that the records name. Returns the ids of the messages to deliver again."""
-        messages_by_target: dict[str, list[str]] = {}
+        """Starts one run for all tables that the records name, and one for those to rebuild.
+
+        Returns the ids of the messages to deliver again.
+        """
+        messages_by_request: dict[Request, list[str]] = {}
         for record in records:
-            if target := target_of(record["body"]):
-                messages_by_target.setdefault(target, []).append(record["messageId"])
-        if not messages_by_target:
+            if request := request_of(record["body"]):
+                messages_by_request.setdefault(request, []).append(record["messageId"])
+        if not messages_by_request:
             return []
         tables, busy = self._table_arguments(), self._arguments_in_progress()
-        deliver_again, wanted, messages = [], set(), []
-        for target, ids in messages_by_target.items():
-            arguments = {ALL_TABLES} if target == ALL_TABLES else tables.get(target, set())
+        deliver_again = []
+        runs: dict[bool, tuple[set[str], list[str]]] = {}
+        for request, ids in messages_by_request.items():
+            arguments = {ALL_TABLES} if request.target == ALL_TABLES else tables.get(request.target, set())
             if not arguments:
-                logger.info("Ignored a checkpoint of %s: no share has this table.", target)
-            elif busy & {ALL_TABLES, *arguments} or not self._lease(target):
+                logger.info("Ignored a message about %s: no share has this table.", request.target)
+            elif busy & {ALL_TABLES, *arguments} or not self._lease(request.target):
                 deliver_again.append(ids[-1])  # one message per table is enough
             else:
+                wanted, messages = runs.setdefault(request.full, (set(), []))
                 wanted |= arguments
                 messages += ids
-        if wanted:
-            self._start_run(wanted, messages)
+        for full, (wanted, messages) in runs.items():
+            self._start_run(wanted, messages, full=full)
         return deliver_again
 
     def _table_arguments(self) -> dict[str, set[str]]:
-        """The job's arguments by location. Several shares may have the same location."""
+        """The job's arguments by target. Several shares may have the same location."""
         found: dict[str, set[str]] = {}
         for share in self._catalog.shares():
             for table in self._catalog.tables(share.name):
+                argument = f"{TABLE}{table.full_name}"
                 with suppress(InvalidLocationError):
-                    found.setdefault(S3Location.parse(table.location).uri, set()).add(f"--table={table.full_name}")
+                    found.setdefault(S3Location.parse(table.location).uri, set()).add(argument)
+                    found[argument.lower()] = {argument}
         return found
 
     def _arguments_in_progress(self) -> set[str]:
@@ -132,9 +129,10 @@ class JobStarter:
             return False
         return True
 
-    def _start_run(self, wanted: set[str], messages: list[str]) -> None:
+    def _start_run(self, wanted: set[str], messages: list[str], *, full: bool) -> None:
         job = self._job
-        max_tables = MAX_ARGUMENTS - len(job.arguments)
+        arguments = (FULL, *job.arguments) if full else job.arguments
+        max_tables = MAX_ARGUMENTS - len(arguments)
         targets = [ALL_TABLES] if ALL_TABLES in wanted or len(wanted) > max_tables else sorted(wanted)
         run = self._emr.start_job_run(
             applicationId=job.application_id,
@@ -144,24 +142,27 @@ class JobStarter:
             executionRoleArn=job.role_arn,
             name=" ".join(targets)[:256],
             executionTimeoutMinutes=job.timeout_minutes,
-            jobDriver={
-                "sparkSubmit": {"entryPoint": job.entry_point, "entryPointArguments": [*targets, *job.arguments]}
+            jobDriver={"sparkSubmit": {"entryPoint": job.entry_point, "entryPointArguments": [*targets, *arguments]}},
+            configurationOverrides={
+                "applicationConfiguration": [{"classification": "spark-defaults", "properties": job.spark_properties()}]
             },
         )
         logger.info("Started run %s with %s.", run["jobRunId"], " ".join(targets))
 
 
-def target_of(body: str) -> str | None:
-    """The table location that a message is about, or `ALL_TABLES`. None for any other message."""
+def request_of(body: str) -> Request | None:
+    """What a message asks for. None for a message that is about neither a checkpoint nor an index."""
     try:
         message = json.loads(body)
     except ValueError:
         message = None
     match message:
-        case {"index": "all"}:
-            return ALL_TABLES
+        case {"index": str(name)}:
+            # Names of tables are case-insensitive.
+            target = ALL_TABLES if name == "all" else f"{TABLE}{name}".lower()
+            return Request(target, full=message.get("full") is True)
         case {"detail": {"bucket": {"name": str(bucket)}, "object": {"key": str(key)}}}:
             if f"/{key}".endswith(f"/{LAST_CHECKPOINT}"):
-                return S3Location(bucket, key.removesuffix(LAST_CHECKPOINT).strip("/")).uri
-    logger.warning("Ignored a message that is neither about a checkpoint nor about all tables.")
+                return Request(S3Location(bucket, key.removesuffix(LAST_CHECKPOINT).strip("/")).uri)
+    logger.warning("Ignored a message that is neither about a checkpoint nor about an index.")
     return None

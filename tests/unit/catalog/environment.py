@@ -74,6 +74,27 @@ def counted_calls(client) -> Iterator[list[str]]:
 
 
 @contextlib.contextmanager
+def partitions_read(client) -> Iterator[set[str]]:
+    """Collects the partition keys of all reads (`dynamodb:LeadingKeys` in a policy)."""
+    found: set[str] = set()
+
+    def record(params, model, **_) -> None:
+        if model.name == "Query":
+            found.add(params["ExpressionAttributeValues"][":pk"]["S"])
+        elif model.name == "BatchGetItem":
+            for request in params["RequestItems"].values():
+                found.update(key["pk"]["S"] for key in request["Keys"])
+        else:
+            raise AssertionError(f"The policy does not allow {model.name}.")
+
+    client.meta.events.register("before-parameter-build.dynamodb", record)
+    try:
+        yield found
+    finally:
+        client.meta.events.unregister("before-parameter-build.dynamodb", record)
+
+
+@contextlib.contextmanager
 def moto_client() -> Iterator[object]:
     with mock_aws():
         yield botocore.session.Session().create_client(

@@ -1,10 +1,13 @@
+from fnmatch import fnmatchcase
+
 import pytest
 
 from core.api.table_tokens import TableTokens
 from core.api.tokens import SETTLING_SECONDS
+from core.catalog.items import READ_BY_FUNCTIONS
 from core.catalog.tokens import new_token
 from core.errors import InvalidParameterError, NotFoundError, UnauthenticatedError
-from tests.unit.catalog.environment import DAY, counted_calls, page
+from tests.unit.catalog.environment import DAY, counted_calls, page, partitions_read
 
 ODD_NAMES = ["", " ", "..", "a/b", "nul\0", "lone\ud800", "x" * 300, "%2F", "日本", "a.b", "~", "#"]
 
@@ -336,3 +339,29 @@ def test_a_revocation_takes_effect_within_the_cache_time(env):
     env.admin.revoke("ann", "sales")
     env.clock.seconds += 5
     assert catalog.find_table(token, "sales", "schema", "table").table is None
+
+
+@pytest.mark.parametrize(
+    "request_of_a_route",
+    [
+        lambda catalog, token: catalog.list_shares(token, page()),
+        lambda catalog, token: catalog.find_share(token, "sales"),
+        lambda catalog, token: catalog.list_schemas(token, "sales", page()),
+        lambda catalog, token: catalog.list_tables(token, "sales", "core", page()),
+        lambda catalog, token: catalog.list_all_tables(token, "sales", page()),
+        lambda catalog, token: catalog.find_table(token, "sales", "core", "orders"),
+    ],
+)
+def test_a_request_reads_only_partition_keys_that_the_policy_of_the_functions_allows(env, request_of_a_route):
+    """IAM allows a request only if it allows all keys in it."""
+    env.share("Sales", "core.orders")
+    token = env.recipient("ann", "sales")
+    with partitions_read(env.client) as read:
+        request_of_a_route(env.catalog(), token)
+    assert read
+    assert [pk for pk in read if not any(fnmatchcase(pk, allowed) for allowed in READ_BY_FUNCTIONS)] == []
+
+
+@pytest.mark.parametrize("hidden", ["RECIPIENTS", "TABLE_ID#1"])
+def test_the_policy_of_the_functions_does_not_allow_to_read_recipients_and_table_ids(hidden):
+    assert not any(fnmatchcase(hidden, allowed) for allowed in READ_BY_FUNCTIONS)

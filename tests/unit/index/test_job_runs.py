@@ -13,7 +13,8 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 
 from core.catalog.items import table_description
-from core.index.write.job_runs import LEASE_SECONDS, MAX_ARGUMENTS, JobConfiguration, JobStarter
+from core.index.write.job_configuration import JobConfiguration
+from core.index.write.job_runs import LEASE_SECONDS, MAX_ARGUMENTS, JobStarter
 from handlers import start_index_job
 from tests.emr_serverless import EmrServerless, emr_serverless
 from tests.unit.catalog.environment import Clock, Environment, moto_client
@@ -29,9 +30,14 @@ TABLES = [
 ENVIRONMENT = {
     "SLUICE_JOB_APPLICATION_ID": "00abcdef",
     "SLUICE_JOB_ROLE_ARN": "arn:aws:iam::111111111111:role/job",
-    "SLUICE_JOB_ENTRY_POINT": "s3://artifacts/sluice/0123456789ab/job.py",
+    "SLUICE_JOB_RELEASE": "s3://artifacts/sluice/0123456789ab",
     "SLUICE_JOB_ARGUMENTS": "--write-rate 2000",
     "SLUICE_JOB_TIMEOUT_MINUTES": "180",
+    "AWS_REGION": "eu-central-1",
+    "SLUICE_CATALOG_TABLE": "catalog",
+    "SLUICE_INDEX_TABLE": "index",
+    "SLUICE_STORAGE_ROLE_ARN": "arn:aws:iam::111111111111:role/storage",
+    "SLUICE_STORAGE_EXTERNAL_ID": "",
 }
 JOB = JobConfiguration.from_environment(ENVIRONMENT)
 JOB_ARGUMENTS = ["--write-rate", "2000"]
@@ -148,6 +154,54 @@ def test_a_checkpoint_starts_a_run_for_its_table(starter: JobStarter, emr: EmrSe
     assert run["executionTimeoutMinutes"] == 180
 
 
+def test_a_run_gets_its_code_and_its_environment_and_not_from_the_application(
+    starter: JobStarter, emr: EmrServerless
+) -> None:
+    starter.start([checkpoint("s3://tables/warehouse/orders")])
+    (run,) = emr.runs.values()
+    (configuration,) = run["configurationOverrides"]["applicationConfiguration"]
+    assert configuration["classification"] == "spark-defaults"
+    properties = configuration["properties"]
+    assert properties["spark.submit.pyFiles"] == "s3://artifacts/sluice/0123456789ab/sluice.zip"
+    assert properties["spark.archives"] == "s3://artifacts/sluice/0123456789ab/dependencies.zip#dependencies"
+    for process in ("spark.emr-serverless.driverEnv", "spark.executorEnv"):
+        assert properties[f"{process}.PYTHONPATH"] == "./dependencies"
+        assert properties[f"{process}.AWS_REGION"] == "eu-central-1"
+        assert properties[f"{process}.SLUICE_CATALOG_TABLE"] == "catalog"
+        assert properties[f"{process}.SLUICE_INDEX_TABLE"] == "index"
+        assert properties[f"{process}.SLUICE_STORAGE_ROLE_ARN"] == "arn:aws:iam::111111111111:role/storage"
+        assert f"{process}.SLUICE_STORAGE_EXTERNAL_ID" not in properties
+
+
+def test_driver_and_executors_have_the_same_environment_variables() -> None:
+    job = JobConfiguration.from_environment(ENVIRONMENT | {"SLUICE_STORAGE_EXTERNAL_ID": "agreed"})
+    properties = job.spark_properties()
+
+    def environment(prefix: str) -> dict[str, str]:
+        return {name.removeprefix(prefix): value for name, value in properties.items() if name.startswith(prefix)}
+
+    driver, executor = environment("spark.emr-serverless.driverEnv."), environment("spark.executorEnv.")
+    assert driver.pop("PYSPARK_DRIVER_PYTHON") == driver["PYSPARK_PYTHON"]
+    assert driver == executor
+    assert driver["SLUICE_STORAGE_EXTERNAL_ID"] == "agreed"
+
+
+def test_a_message_starts_a_run_for_the_table_that_it_names(starter: JobStarter, emr: EmrServerless) -> None:
+    assert starter.start([message({"index": "Sales.Retail.Orders"})]) == []
+    assert emr.arguments() == [["--table=sales.retail.orders", *JOB_ARGUMENTS]]
+
+
+def test_a_message_can_ask_to_rebuild_one_index_and_not_those_of_other_messages(
+    starter: JobStarter, emr: EmrServerless
+) -> None:
+    rebuild = message({"index": "sales.retail.orders", "full": True})
+    assert starter.start([rebuild, checkpoint("s3://tables/a b/100%/ü+")]) == []
+    assert emr.arguments() == [
+        ["--table=sales.retail.orders", "--full", *JOB_ARGUMENTS],
+        ["--table=partners.retail.odd", *JOB_ARGUMENTS],
+    ]
+
+
 def test_one_run_indexes_all_tables_of_a_batch(starter: JobStarter, emr: EmrServerless) -> None:
     orders, odd = checkpoint("s3://tables/warehouse/orders"), checkpoint("s3://tables/a b/100%/ü+")
     assert starter.start([orders, odd, checkpoint("s3://tables/warehouse/orders")]) == []
@@ -174,6 +228,8 @@ def test_a_table_may_be_at_the_root_of_its_bucket(starter: JobStarter, emr: EmrS
         pytest.param(checkpoint("s3://tables/warehouse/orders", "_delta_log/0.json"), id="a commit"),
         pytest.param(message({"detail-type": "EMR Serverless Job Run State Change", "detail": {}}), id="a failed run"),
         pytest.param(message([1]), id="a list"),
+        pytest.param(message({"index": 1}), id="an index without a name"),
+        pytest.param(message({"index": "sales.retail.none"}), id="the name of a table that is not shared"),
         pytest.param(message("not JSON"), id="not JSON"),
     ],
 )

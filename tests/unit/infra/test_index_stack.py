@@ -1,18 +1,18 @@
 """`infra/index.yaml`: exact permissions of the job and of the function that starts it, and that no message is lost."""
 
+import json
+
 import pytest
 
 from cli.serve.routes import read_template
-from core.index.write.job_runs import ALL_TABLES, LAST_CHECKPOINT, LEASE_SECONDS, JobConfiguration, target_of
+from core.index.write.job_configuration import PYTHON, SIZES, JobConfiguration
+from core.index.write.job_runs import ALL_TABLES, LAST_CHECKPOINT, LEASE_SECONDS, Request, request_of
 from infra.build import LAMBDA_PYTHON
-from infra.build_job import ENTRY_POINT
 from tests.unit.infra.template import PROJECT, actions, arn, ref, statements
 
 TEMPLATE = read_template(PROJECT / "infra" / "index.yaml")
 RESOURCES = {name: resource["Properties"] for name, resource in TEMPLATE["Resources"].items()}
 TYPES = {name: resource["Type"] for name, resource in TEMPLATE["Resources"].items()}
-SPARK = RESOURCES["Application"]["RuntimeConfiguration"][0]["Properties"]
-DRIVER, EXECUTOR = "spark.emr-serverless.driverEnv.", "spark.executorEnv."
 
 
 def of_type(resource_type):
@@ -23,7 +23,7 @@ def resource_name(resource) -> str:
     match resource:
         case {"Ref": name} | {"Fn::GetAtt": [name, "Arn"]}:
             return name
-        case {"Fn::Sub": text}:
+        case {"Fn::Sub": str(text)} | {"Fn::Sub": [str(text), _]}:
             return text.rpartition(":")[2]
     raise AssertionError(resource)
 
@@ -49,14 +49,15 @@ def conditions(role):
 
 INDEX, CATALOG = "table/${IndexTable}", "table/${CatalogTable}"
 READ_CATALOG = {("dynamodb:BatchGetItem", CATALOG), ("dynamodb:Query", CATALOG)}
+FIRST_FOLDER = {"Folder": {"Fn::Select": [0, {"Fn::Split": ["/", ref("ArtifactPrefix")]}]}}
 SHARES_AND_TABLES = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": ["SHARES", "SHARE#*"]}}
 
 
 def test_the_job_can_write_the_index_read_its_artifacts_and_assume_the_storage_roles():
-    index_actions = ["GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"]
+    index_actions = ["GetItem", "BatchGetItem", "Query", "PutItem", "BatchWriteItem"]
     assert allowed("JobRole") == READ_CATALOG | {(f"dynamodb:{action}", INDEX) for action in index_actions} | {
         ("sts:AssumeRole", "StorageRoleArns"),
-        ("s3:GetObject", "${ArtifactBucket}/${ArtifactPrefix}/*"),
+        ("s3:GetObject", "${ArtifactBucket}/${Folder}/*"),
         ("s3:ListBucket", "${ArtifactBucket}"),
         ("logs:CreateLogStream", "JobLogs"),
         ("logs:PutLogEvents", "JobLogs"),
@@ -65,8 +66,16 @@ def test_the_job_can_write_the_index_read_its_artifacts_and_assume_the_storage_r
     }
     assert conditions("JobRole") == {
         CATALOG: SHARES_AND_TABLES,
-        "${ArtifactBucket}": {"StringLike": {"s3:prefix": {"Fn::Sub": "${ArtifactPrefix}/*"}}},
+        "${ArtifactBucket}": {"StringLike": {"s3:prefix": {"Fn::Sub": ["${Folder}/*", FIRST_FOLDER]}}},
     }
+
+
+def test_the_job_can_read_earlier_releases_in_the_same_folder_because_active_runs_keep_theirs():
+    (policy,) = RESOURCES["JobRole"]["Policies"]
+    (read,) = (
+        statement for statement in statements(policy["PolicyDocument"]) if actions(statement) == ["s3:GetObject"]
+    )
+    assert read["Resource"]["Fn::Sub"][1] == FIRST_FOLDER
 
 
 def test_the_function_can_start_this_job_with_the_job_role_and_write_only_leases():
@@ -133,7 +142,7 @@ def test_the_rule_matches_the_object_that_the_function_recognizes():
 
 
 def test_the_function_understands_the_message_of_the_schedule():
-    assert target_of(RESOURCES["AllTables"]["Target"]["Input"]) == ALL_TABLES
+    assert request_of(RESOURCES["AllTables"]["Target"]["Input"]) == Request(ALL_TABLES)
 
 
 def test_a_message_can_wait_until_the_longest_run_ends():
@@ -161,43 +170,36 @@ def test_the_function_gets_exactly_the_environment_variables_that_it_reads():
             return "1"
 
     JobConfiguration.from_environment(Environment())
-    variables = set(RESOURCES["StartJob"]["Environment"]["Variables"])
-    assert variables == read | {"SLUICE_CATALOG_TABLE", "SLUICE_INDEX_TABLE"}
+    # Lambda itself sets the Region.
+    assert set(RESOURCES["StartJob"]["Environment"]["Variables"]) == read - {"AWS_REGION"}
 
 
-def test_driver_and_executors_have_the_same_environment_variables():
-    def environment(prefix):
-        return {name.removeprefix(prefix): value for name, value in SPARK.items() if name.startswith(prefix)}
-
-    driver, executor = environment(DRIVER), environment(EXECUTOR)
-    assert driver.pop("PYSPARK_DRIVER_PYTHON") == driver["PYSPARK_PYTHON"]
-    assert driver == executor
-    assert set(driver) == {
-        "PYSPARK_PYTHON",
-        "PYTHONPATH",
-        "AWS_REGION",
-        "SLUICE_CATALOG_TABLE",
-        "SLUICE_INDEX_TABLE",
-        "SLUICE_STORAGE_ROLE_ARN",
-        "SLUICE_STORAGE_EXTERNAL_ID",
-    }
+@pytest.mark.parametrize("parameter", ["ArtifactBucket", "ArtifactPrefix", "CatalogTable", "IndexTable"])
+def test_a_new_release_does_not_update_the_application(parameter):
+    """CloudFormation cannot update an application while runs are active."""
+    application = json.dumps(RESOURCES["Application"])
+    assert parameter not in application
+    assert "RuntimeConfiguration" not in application
 
 
 def test_the_job_runs_on_the_python_and_the_processor_that_its_dependencies_are_built_for():
-    assert SPARK[f"{EXECUTOR}PYSPARK_PYTHON"] == f"python{LAMBDA_PYTHON}"
+    assert f"python{LAMBDA_PYTHON}" == PYTHON
     assert RESOURCES["Application"]["Architecture"] == "ARM64"
-    archive, _, folder = SPARK["spark.archives"]["Fn::Sub"].partition("#")
-    assert archive.endswith("/dependencies.zip")
-    assert SPARK[f"{EXECUTOR}PYTHONPATH"] == f"./{folder}"
 
 
 def test_all_parts_of_a_release_come_from_one_prefix():
-    prefix = "s3://${ArtifactBucket}/${ArtifactPrefix}"
-    entry_point = {"Fn::Sub": f"{prefix}/{ENTRY_POINT.name}"}
-    assert RESOURCES["StartJob"]["Environment"]["Variables"]["SLUICE_JOB_ENTRY_POINT"] == entry_point
-    assert TEMPLATE["Outputs"]["EntryPoint"]["Value"] == entry_point
-    assert SPARK["spark.submit.pyFiles"] == {"Fn::Sub": f"{prefix}/sluice.zip"}
+    release = {"Fn::Sub": "s3://${ArtifactBucket}/${ArtifactPrefix}"}
+    assert RESOURCES["StartJob"]["Environment"]["Variables"]["SLUICE_JOB_RELEASE"] == release
     assert RESOURCES["StartJob"]["Code"]["S3Key"] == {"Fn::Sub": "${ArtifactPrefix}/sluice.zip"}
+
+
+def test_parameters_have_the_minimum_that_the_services_accept():
+    # A batch of more than 10 messages requires a window of at least a second.
+    assert RESOURCES["StartJobSource"]["BatchSize"] > 10
+    assert TEMPLATE["Parameters"]["BatchSeconds"]["MinValue"] == 1
+    # EMR Serverless queues runs for at least 15 minutes.
+    assert RESOURCES["Application"]["SchedulerConfiguration"]["QueueTimeoutMinutes"] == ref("TimeoutMinutes")
+    assert TEMPLATE["Parameters"]["TimeoutMinutes"]["MinValue"] == 15
 
 
 def test_an_idle_application_stops_and_its_capacity_is_limited():
@@ -208,7 +210,7 @@ def test_an_idle_application_stops_and_its_capacity_is_limited():
 
 
 def test_two_concurrent_runs_fit_with_an_executor_each():
-    cores = 2 * (int(SPARK["spark.driver.cores"]) + int(SPARK["spark.executor.cores"]))
+    cores = 2 * (int(SIZES["spark.driver.cores"]) + int(SIZES["spark.executor.cores"]))
     assert RESOURCES["Application"]["SchedulerConfiguration"]["MaxConcurrentRuns"] == 2
     assert cores <= TEMPLATE["Parameters"]["MaximumVcpus"]["Default"]
 
@@ -226,10 +228,11 @@ def test_an_alarm_notifies_the_topic_and_treats_missing_data_as_healthy(alarm):
     assert RESOURCES[alarm]["TreatMissingData"] == "notBreaching"
 
 
-def test_there_are_alarms_for_failed_runs_undeliverable_messages_and_errors_of_the_function():
+def test_there_are_alarms_for_failed_and_timed_out_runs_undeliverable_messages_and_errors_of_the_function():
     assert RESOURCES["FailedRuns"]["EventPattern"]["detail"] == {
         "applicationId": [ref("Application")],
-        "state": ["FAILED"],
+        # A run that exceeds its timeout is cancelled.
+        "state": ["FAILED", "CANCELLED"],
     }
     assert RESOURCES["Queue"]["RedrivePolicy"]["deadLetterTargetArn"] == arn("Failures")
     failures = {"Fn::GetAtt": ["Failures", "QueueName"]}

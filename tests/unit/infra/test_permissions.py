@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.catalog.items import READ_BY_FUNCTIONS
 from tests.unit.infra.template import (
     FUNCTIONS,
     POLICIES,
@@ -17,6 +18,7 @@ from tests.unit.infra.template import (
 
 CATALOG = {("dynamodb:BatchGetItem", "CatalogTable"), ("dynamodb:Query", "CatalogTable")}
 INDEX = {(f"dynamodb:{action}", "IndexTable") for action in ("GetItem", "BatchGetItem", "Query")}
+READABLE_KEYS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(READ_BY_FUNCTIONS)}}
 STORAGE = {("sts:AssumeRole", "StorageRole"), ("sts:AssumeRole", "StorageRoleArns")}
 
 BEYOND_LOG_AND_TRACES = {
@@ -50,9 +52,11 @@ def resource_name(resource) -> str:
 def effective_permissions(role: str) -> set[tuple[str, str]]:
     allowed = set()
     for statement in statements_of(role):
-        # Anything else, such as NotAction or a condition, would make the set below incomplete.
-        assert statement.keys() == {"Effect", "Action", "Resource"}
+        # Anything else, such as NotAction, would make the set below incomplete.
+        assert statement.keys() - {"Condition"} == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
+        of_catalog = resource_name(statement["Resource"]) == "CatalogTable"
+        assert statement.get("Condition") == (READABLE_KEYS if of_catalog else None)
         allowed |= {(action, resource_name(statement["Resource"])) for action in actions(statement)}
     return allowed
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from cli.serve.routes import read_template
+from cli.serve.routes import ANY, read_routes, read_template
 from core.catalog.items import TTL, table_description
 from tests.unit.infra.template import ALARMS, PROJECT, RESOURCES, TEMPLATE, actions, of_type, ref, statements
 
@@ -66,16 +66,87 @@ def test_access_logs_are_json_without_headers_query_strings_and_raw_paths():
     assert json.loads(re.sub(r"\$[\w.]+", "429", line))["status"] == 429
 
 
-def test_api_gateway_throttles_requests_and_does_not_log_their_contents():
-    (setting,) = API["MethodSettings"]
-    assert (setting["ResourcePath"], setting["HttpMethod"]) == ("/*", "*")
+@pytest.mark.parametrize("setting", API["MethodSettings"], ids=lambda setting: setting["ResourcePath"])
+def test_api_gateway_throttles_requests_and_does_not_log_their_contents(setting):
     assert (setting["LoggingLevel"], setting["DataTraceEnabled"]) == ("OFF", False)
-    assert setting["ThrottlingRateLimit"] == ref("RequestsPerSecond")
-    assert setting["ThrottlingBurstLimit"] == ref("RequestBurst")
+    if setting["HttpMethod"] != ANY:
+        assert setting["ThrottlingRateLimit"] == ref("RequestsPerSecond")
+        assert setting["ThrottlingBurstLimit"] == ref("RequestBurst")
+
+
+def test_every_route_has_a_throttle_of_its_own_so_that_a_flood_of_one_leaves_the_others_alone():
+    default, *settings = API["MethodSettings"]
+    assert (default["ResourcePath"], default["HttpMethod"]) == ("/*", "*")
+    paths = [(setting["HttpMethod"], setting["ResourcePath"][1:].replace("~1", "/") or "/") for setting in settings]
+    assert sorted(paths) == sorted((route.method, route.resource) for route in read_routes())
+
+
+def test_unknown_routes_have_the_lowest_limit():
+    lowest = TEMPLATE["Parameters"]["RequestsPerSecond"]["Default"] / 10
+    unknown = [setting for setting in API["MethodSettings"] if setting["HttpMethod"] == ANY]
+    assert len(unknown) == 2
+    assert all(setting["ThrottlingRateLimit"] <= lowest for setting in unknown)
+
+
+def test_an_optional_web_acl_limits_each_address_and_answers_429_in_the_form_of_the_protocol():
+    limit = RESOURCES["AddressLimit"]
+    assert TEMPLATE["Conditions"][limit["Condition"]] == {"Fn::Not": [{"Fn::Equals": [ref("RequestsPerAddress"), "0"]}]}
+    assert TEMPLATE["Parameters"]["RequestsPerAddress"]["Default"] == "0"
+    (rule,) = limit["Properties"]["Rules"]
+    statement = rule["Statement"]["RateBasedStatement"]
+    assert (statement["Limit"], statement["AggregateKeyType"]) == (ref("RequestsPerAddress"), "IP")
+    response = rule["Action"]["Block"]["CustomResponse"]
+    assert response["ResponseCode"] == 429
+    body = limit["Properties"]["CustomResponseBodies"][response["CustomResponseBodyKey"]]
+    throttled = API["GatewayResponses"]["THROTTLED"]["ResponseTemplates"]["application/json"]
+    assert (body["ContentType"], json.loads(body["Content"])) == ("APPLICATION_JSON", json.loads(throttled))
+    # Samples contain headers, including bearer tokens.
+    for visibility in (rule["VisibilityConfig"], limit["Properties"]["VisibilityConfig"]):
+        assert visibility["SampledRequestsEnabled"] is False
+
+
+@pytest.mark.parametrize(
+    ("value", "valid"), [("0", True), ("10", True), ("2000", True), ("9", False), ("", False), ("-10", False)]
+)
+def test_the_limit_per_address_is_off_or_at_least_the_minimum_of_waf(value, valid):
+    pattern = TEMPLATE["Parameters"]["RequestsPerAddress"]["AllowedPattern"]
+    assert bool(re.fullmatch(pattern, value)) is valid
+
+
+def test_an_api_has_at_most_one_web_acl():
+    rule = TEMPLATE["Rules"]["OneWebAcl"]
+    assert rule["RuleCondition"] == {"Fn::Not": [{"Fn::Equals": [ref("WebAclArn"), ""]}]}
+    assert rule["Assertions"][0]["Assert"] == {"Fn::Equals": [ref("RequestsPerAddress"), "0"]}
+
+
+def test_requests_that_the_web_acl_blocks_do_not_count_as_throttled():
+    counted = of_type("AWS::Logs::MetricFilter")["ThrottledRequestsMetric"]
+    assert counted["FilterPattern"] == '{ $.status = 429 && $.error != "WAF_FILTERED" }'
 
 
 def test_a_custom_domain_requires_tls_1_2():
     assert RESOURCES["Domain"]["Properties"]["SecurityPolicy"] == "TLS_1_2"
+
+
+def test_import_warnings_about_undeclared_path_parameters_do_not_fail_a_deployment():
+    assert API["FailOnWarnings"] is False
+
+
+@pytest.mark.parametrize("resource", ["ApiGatewayAccount", "ApiGatewayLogsRole"])
+def test_a_failed_first_deployment_leaves_no_logging_role_behind(resource):
+    assert RESOURCES[resource]["DeletionPolicy"] == "RetainExceptOnCreate"
+    assert RESOURCES[resource]["UpdateReplacePolicy"] == "Retain"
+
+
+def test_the_catalog_is_created_after_the_resources_whose_parameters_may_be_wrong():
+    """DynamoDB refuses to delete a protected table, so a rollback must keep it."""
+    assert {"StorageRole", "ApiGatewayAccount", "Domain"} <= set(RESOURCES["CatalogTable"]["DependsOn"])
+
+
+def test_a_deployment_without_a_storage_role_says_so_in_its_outputs():
+    conditions, output = TEMPLATE["Conditions"], TEMPLATE["Outputs"]["MissingStorageRole"]
+    assert conditions[output["Condition"]] == {"Fn::Not": [{"Condition": "AnyStorageRole"}]}
+    assert "DataBucketArns" in output["Value"]
 
 
 def test_the_stack_creates_no_bucket():

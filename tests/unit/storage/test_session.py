@@ -49,10 +49,13 @@ def test_a_tables_own_role_never_sees_the_servers_external_id(external_id: str |
     assert faked.sts.calls[0].get("ExternalId") == external_id
 
 
-def test_the_error_for_a_missing_role_names_the_setting() -> None:
+def test_a_missing_role_is_a_400_for_the_recipient_and_its_cause_names_the_setting() -> None:
     faked = FakedStorage(Settings())
-    with pytest.raises(NoStorageRoleError, match="SLUICE_STORAGE_ROLE_ARN"):
+    with pytest.raises(NoStorageRoleError, match="contact your share provider") as raised:
         faked.storage.open(LOCATION, role_arn=None, external_id="id-without-role", region=None)
+    assert raised.value.status == 400
+    assert "SLUICE" not in raised.value.message
+    assert "SLUICE_STORAGE_ROLE_ARN" in str(raised.value.__cause__)
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ def answer(code: str, message: str = "a message") -> exceptions.ClientError:
         (exceptions.ConnectTimeoutError(endpoint_url="http://x"), "AWS cannot be reached"),
         (exceptions.UnknownServiceError(service_name="x", known_service_names="y"), "The AWS client failed"),
         (answer("ResourceNotFoundException"), "Run `sluice init` to create it"),
+        (answer("ResourceNotFoundException"), "set SLUICE_CATALOG_TABLE to its output CatalogTable"),
         (
             answer("AccessDeniedException", "no Query"),
             "AWS denied Query for these credentials: no",
