@@ -43,6 +43,8 @@ RECIPIENT = "local"
 TOKEN_SECONDS = 86_400
 EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
+# Folder in `--data` that remembers which files were copied.
+COPIES = "copies"
 # Takes 0.5 s to import. Functions import it at the first SQL hint, this server at the start.
 SQL_PARSER = "core.pruning.parsing.spark_sql"
 
@@ -118,11 +120,12 @@ def _start_embedded(
     os.environ |= set_up(aws)
     admin = catalog_admin(aws)
     if options.shares:
-        mirror = Mirror(s3_client(aws), DATA_BUCKET)
+        kept = options.data / COPIES if options.data else None
+        mirror = Mirror(s3_client(aws), DATA_BUCKET, kept=kept)
 
         def locate(directory: Path) -> str:
             def report(done: int, total: int) -> None:
-                on_progress(f"Copying {directory}: {done} of {total} files")
+                on_progress(f"Copying {directory}: {done:,} of {total:,} files")
 
             return mirror.add(directory, report)
 

@@ -12,11 +12,12 @@ from rich.text import Text
 from cli.apply.shares_file import SharesFile
 from cli.common.account import Account
 from cli.common.errors import CommandError
-from cli.common.output import Output, console
+from cli.common.output import Output
 from cli.common.private_file import write_private
 from cli.common.signals import until_stopped
 from cli.embedded.setup import owner_environment
 from cli.serve.gateway import HttpRequest, HttpResponse
+from cli.serve.progress import start_progress
 from cli.serve.routes import PREFIX
 from cli.serve.session import RunningServer, ServeOptions, running_server
 from core.catalog.admin import CatalogAdmin
@@ -35,9 +36,9 @@ def serve_until_stopped(options: ServeOptions, output: Output, *, admin_env_out:
     logging.basicConfig(level=options.log_level, stream=sys.stderr, format="%(levelname)s %(message)s")
     for note in _notes(options.shares, options.account, options.host):
         output.note(note)
-    spinner = console(sys.stderr).status("")
-    with until_stopped() as stop, spinner, running_server(options, spinner.update) as server:
-        spinner.stop()
+    progress = start_progress(sys.stderr)
+    with until_stopped() as stop, progress, running_server(options, progress.update) as server:
+        progress.stop()
         if admin_env_out and server.aws:
             exports = (f"export {name}={shlex.quote(value)}\n" for name, value in owner_environment(server.aws).items())
             write_private(admin_env_out, f"unset {' '.join(FOREIGN_VARIABLES)}\n" + "".join(exports))

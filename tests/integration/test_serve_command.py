@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -185,6 +186,41 @@ def test_kept_state_survives_a_restart_but_the_old_token_does_not(folder):
         profile = {**json.loads(old_profile), "endpoint": running.profile["endpoint"]}
         (folder / "sluice.share").write_text(json.dumps(profile))
         assert running.get("/shares/sales").status == 401
+
+
+def sluice(folder: Path, *arguments: str) -> str:
+    """Runs a command next to the server, as after `source admin.env`. Returns its output."""
+    program = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
+    result = subprocess.run(
+        program,
+        cwd=folder,
+        env=environment(**admin_variables(folder / "admin.env")),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    return result.stdout
+
+
+def test_an_index_stays_usable_across_a_restart_and_follows_the_table(folder):
+    options = ("--shares", "shares.yaml", "--data", "kept", "--admin-env-out", "admin.env")
+
+    def status() -> dict[str, Any]:
+        (status,) = json.loads(sluice(folder, "index", "status", "--json"))
+        return status
+
+    with serving(folder, *options):
+        sluice(folder, "index", "sales.public.numbers")
+        copies = {path: path.read_bytes() for path in (folder / "kept" / "s3").rglob("*.meta.json")}
+        assert len(copies) >= 2
+    with serving(folder, *options):
+        assert {path: path.read_bytes() for path in copies} == copies
+        assert (status()["lag"], status()["usable"]) == (0, True)
+        assert "From the index of version 0" in sluice(folder, "explain", "sales.public.numbers")
+    append(folder / "numbers", 2)
+    with serving(folder, *options):
+        assert (status()["lag"], status()["usable"]) == (1, True)
 
 
 def test_kept_state_is_accessible_only_to_its_owner(folder):
