@@ -248,6 +248,39 @@ def test_a_crash_of_the_embedded_aws_ends_the_command_and_a_restart_recovers(fol
         assert running.table_version == "0"
 
 
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_refused_request_is_one_line_without_a_token(folder, log_format):
+    """The table has no commits, so the function knows a cause that the recipient does not see."""
+    (folder / "empty" / "_delta_log").mkdir(parents=True)
+    (folder / "shares.yaml").write_text(SHARES.replace("location: numbers", "location: empty"))
+    path = "/shares/sales/schemas/public/tables/numbers/version"
+    with serving(folder, "--shares", "shares.yaml", "--log-format", log_format) as running:
+        assert running.get(path).status == 400
+        assert running.get("/shares/gone").status == 404
+        assert running.get("/shares").status == 200
+        running.end(signal.SIGTERM)
+        printed = running.process.stderr.read()
+    assert running.profile["bearerToken"] not in printed
+    lines = printed.splitlines()
+    if log_format == "json":
+        refused = [line for line in map(json.loads, lines) if line["message"] == "refused"]
+        assert [line["status"] for line in refused] == [400, 404]
+        return
+    assert len(lines) == 2
+    assert lines[0].startswith(f"GET /delta-sharing{path} 400 ")
+    assert lines[1].startswith("GET /delta-sharing/shares/gone 404 ")
+    assert all(len(line) < 400 for line in lines)
+
+
+def test_the_admin_file_sets_the_endpoint_so_that_tokens_can_be_issued(folder):
+    with serving(folder, "--shares", "shares.yaml", "--admin-env-out", "admin.env") as running:
+        assert admin_variables(folder / "admin.env")["SLUICE_ENDPOINT"] == running.profile["endpoint"]
+        sluice(folder, "recipient", "add", "acme")
+        sluice(folder, "token", "issue", "acme", "--out", "acme.share")
+        issued = json.loads((folder / "acme.share").read_text())
+        assert issued["endpoint"] == running.profile["endpoint"]
+
+
 def test_the_endpoint_path_of_the_reference_servers_file_is_used(folder):
     (folder / "shares.yaml").write_text(SHARES + "endpoint: /elsewhere/v2/\n")
     with serving(folder, "--shares", "shares.yaml") as running:
