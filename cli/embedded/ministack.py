@@ -25,6 +25,8 @@ REGION = "us-east-1"
 ACCOUNT_ID = "000000000000"
 PORTS = range(20_000, 32_000)
 START_SECONDS = 30.0
+# Kept state may have hundreds of thousands of objects, which the emulator reads at its start.
+KEPT_START_SECONDS = 600.0
 STOP_SECONDS = 15.0
 
 
@@ -69,7 +71,7 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
         with uninterrupted():
             process = _start(python, home, _environment(home, aws, persist=data is not None), log)
             stack.callback(_stop, process)
-        _wait_until_ready(process, aws, home / "ministack.log")
+        _wait_until_ready(process, aws, home / "ministack.log", KEPT_START_SECONDS if data else START_SECONDS)
         yield replace(aws, process=process)
 
 
@@ -143,8 +145,8 @@ def free_port() -> int:
             return port
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: Path) -> None:
-    deadline = time.monotonic() + START_SECONDS
+def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: Path, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
     while time.monotonic() < deadline and process.poll() is None:
         # Not with urllib, which would use a proxy of the environment.
         connection = http.client.HTTPConnection("127.0.0.1", aws.port, timeout=1)

@@ -11,7 +11,7 @@ from enum import IntEnum
 from itertools import compress, repeat
 
 from cli.explain.columns import RecordingColumns
-from cli.explain.index import IndexUse
+from cli.explain.index import IndexUse, UnusedIndex
 from core.delta.log.batch import FileBatch
 from core.delta.snapshot import Snapshot
 from core.pruning.columns import Columns
@@ -71,8 +71,8 @@ class Funnel:
     limited: Count | None
     """The kept files up to the limit. None without a limit."""
     index: IndexUse | None = None
-    unused_index: int | None = None
-    """The version of an existing index that the query does not use."""
+    unused_index: UnusedIndex | None = None
+    """An existing index that the query does not use, and why."""
 
     @property
     def kept(self) -> Count:

@@ -10,7 +10,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from cli.common.index_use import why_unusable
+from core.delta.index import UnusableIndexError
+from core.delta.model import FileKey
 from core.delta.snapshot import Snapshot
+from core.index.layout.buckets import Entry
 from core.index.layout.root import ChunkInfo
 from core.index.read.indexes import StoredIndexes
 from core.index.read.store import IndexStore
@@ -18,6 +22,7 @@ from core.index.read.table_index import StoredIndex
 from core.pruning.predicate import Predicate
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
+from core.storage.session import StorageSession
 
 
 class Stage(StrEnum):
@@ -43,6 +48,15 @@ class IndexUse:
     items: int
     content_bytes: int
     seconds: Mapping[Stage, float]
+
+
+@dataclass(frozen=True, slots=True)
+class UnusedIndex:
+    """An index that the query does not use."""
+
+    version: int | None
+    """None if the index cannot be opened."""
+    reason: str
 
 
 @dataclass(slots=True)
@@ -74,6 +88,11 @@ class Stopwatch:
 @dataclass(frozen=True)
 class TimedIndex(StoredIndex):
     watch: Stopwatch
+    problems: list[str]
+
+    def entries(self, keys: Collection[FileKey]) -> list[Entry]:
+        with _recorded(self.problems):
+            return super().entries(keys)
 
     def chunks(self, predicate: Predicate | None = None) -> list[ChunkInfo]:
         with self.watch.on(Stage.ZONES):
@@ -82,7 +101,7 @@ class TimedIndex(StoredIndex):
     def read(self, chunks: Collection[ChunkInfo]) -> Iterator[bytes]:
         contents = super().read(chunks)
         for chunk in chunks:
-            with self.watch.on(Stage.CHUNKS):
+            with self.watch.on(Stage.CHUNKS), _recorded(self.problems):
                 content = next(contents)
             self.watch.chunks_read.append(chunk)
             yield content
@@ -96,24 +115,28 @@ class TimedIndexes:
         self._indexes = StoredIndexes(store)
         self._watch = watch
         self._found: TimedIndex | None = None
+        self._problems: list[str] = []
         self._failed = False
 
     def latest(self, location_uri: str) -> TimedIndex | None:
-        with self._watch.on(Stage.ROOT):
+        with self._watch.on(Stage.ROOT), _recorded(self._problems):
             found = self._indexes.latest(location_uri)
         if found is None:
             return None
-        self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch)
+        self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch, self._problems)
         return self._found
 
     def distrust(self, location_uri: str) -> None:
         self._indexes.distrust(location_uri)
         self._failed = True
 
-    @property
-    def version(self) -> int | None:
-        """The version of the existing index, whether the query uses it or not."""
-        return self._found.version if self._found else None
+    def unused(self, storage: StorageSession, version: int) -> UnusedIndex | None:
+        """Returns the existing index and why a query of the version, for which `use` returned None, does not use it."""
+        index, problem = self._found, next(iter(self._problems), None)
+        if index is None:
+            return UnusedIndex(None, problem) if problem else None
+        reason = problem or why_unusable(index, storage, version) or "the log changed while it was read"
+        return UnusedIndex(index.version, reason)
 
     def use(self, snapshot: Snapshot, selection: Selection) -> IndexUse | None:
         """Runs the query without writing its lines. Returns None if the query does not use the index."""
@@ -136,3 +159,12 @@ class TimedIndexes:
             content_bytes=traffic.content_bytes,
             seconds=dict(self._watch.seconds),
         )
+
+
+@contextlib.contextmanager
+def _recorded(problems: list[str]) -> Iterator[None]:
+    try:
+        yield
+    except UnusableIndexError as problem:
+        problems.append(str(problem))
+        raise

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cli.explain.funnel import Count, Fate, Funnel
-from cli.explain.index import IndexUse, Stage
+from cli.explain.index import IndexUse, Stage, UnusedIndex
 from core.pruning.compiler import Note
 
 BAR_WIDTH = 20
@@ -50,7 +50,8 @@ def document(table: str, funnel: Funnel) -> dict[str, Any]:
             {"part": note.text, "usedBy": note.used_by, "ignoredBecause": note.ignored_because} for note in funnel.parts
         ],
         "index": funnel.index and _index_numbers(funnel.index),
-        "unusedIndexVersion": funnel.unused_index,
+        "unusedIndexVersion": funnel.unused_index and funnel.unused_index.version,
+        "unusedIndexBecause": funnel.unused_index and funnel.unused_index.reason,
     }
 
 
@@ -90,7 +91,12 @@ def chart(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
     if advice := _advice(funnel):
         yield f"→ {advice}"
     if funnel.unused_index is not None:
-        yield f"→ The index (version {funnel.unused_index}) was not used. Run `sluice index {table}` to update it."
+        yield f"→ {_unused(funnel.unused_index)} Run `sluice index {table}` to update it."
+
+
+def _unused(index: UnusedIndex) -> str:
+    version = "" if index.version is None else f" (version {index.version})"
+    return f"The index{version} was not used: {index.reason}."
 
 
 def _bars(funnel: Funnel) -> Table:

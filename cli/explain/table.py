@@ -32,4 +32,5 @@ def _explain(account: Account, table: Table, query: QueryRequest, progress: Call
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     use = indexes.use(snapshot, selection) if indexes else None
     funnel = follow(snapshot, selection, lambda read: progress(f"{read:,} of {snapshot.num_files:,} files"))
-    return replace(funnel, index=use, unused_index=None if use or indexes is None else indexes.version)
+    unused = indexes.unused(storage, snapshot.version) if indexes and use is None else None
+    return replace(funnel, index=use, unused_index=unused)

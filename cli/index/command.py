@@ -88,9 +88,10 @@ def status(
     tables: Annotated[list[str] | None, typer.Argument(metavar=TABLE, help="Tables to show. Default: all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show the version of each index, and how many commits it is behind the log.
+    """Show the version of each index, how many commits it is behind the log, and whether queries use it.
 
-    A lag is normal: queries replay newer commits over the index. Tables with the same location share an index. The exit
+    A lag is normal: queries replay newer commits over the index. An index that is not usable does not change answers:
+    queries read the log instead. Tables with the same location share an index. The exit
     code is 1 if a log cannot be read.
 
     Example: sluice index status sales.retail.orders
@@ -103,8 +104,8 @@ def status(
         output.document([table.document() for table in listed])
     else:
         output.records([table.row(time.time()) for table in listed], COLUMNS)
-        for error in filter(None, (table.error for table in listed)):
-            output.note(error)
+        for note in filter(None, (table.note for table in listed)):
+            output.note(note)
     if any(table.error for table in listed):
         raise typer.Exit(1)
 

@@ -9,14 +9,19 @@ from rich.filesize import decimal
 from cli.common.account import Account
 from cli.common.documents import timestamp
 from cli.common.errors import CommandError
+from cli.common.index_use import why_unusable
 from cli.common.reading import reading
 from cli.index.build import index_table, index_table_required
 from core.catalog.model import Table
+from core.delta.index import UnusableIndexError
 from core.delta.tables import DeltaTables
 from core.index.layout.head import Head
 from core.index.layout.items import table_of
+from core.index.layout.root import Root
+from core.index.read.table_index import StoredIndex
 from core.sharing.tables import SharedTables
 from core.storage.location import S3Location
+from core.storage.session import StorageSession
 from pipeline.local_build import IndexTable
 
 COLUMNS = {
@@ -24,6 +29,7 @@ COLUMNS = {
     "index": "INDEX",
     "log": "LOG",
     "lag": "LAG",
+    "usable": "USABLE",
     "files": "FILES",
     "chunks": "CHUNKS",
     "size": "SIZE",
@@ -39,6 +45,23 @@ class IndexStatus:
     head: Head | None = None
     log_version: int | None = None
     error: str | None = None
+    unusable_because: str | None = None
+    """Why queries read the log instead of the index."""
+
+    @property
+    def usable(self) -> bool | None:
+        """Whether queries use the index. None if there is no index, or if the log cannot be read."""
+        return None if self.head is None or self.log_version is None else self.unusable_because is None
+
+    @property
+    def note(self) -> str | None:
+        """What to do about the index, or None."""
+        if self.unusable_because is None:
+            return self.error
+        return (
+            f"The index of '{self.table}' is not used: {self.unusable_because}. "
+            f"Run `sluice index {self.table}` to update it."
+        )
 
     @property
     def lag(self) -> int | None:
@@ -51,6 +74,8 @@ class IndexStatus:
             "table": self.table,
             "logVersion": self.log_version,
             "lag": self.lag,
+            "usable": self.usable,
+            "unusableBecause": self.unusable_because,
             "index": head
             and {
                 "version": head.version,
@@ -73,6 +98,7 @@ class IndexStatus:
             row |= {
                 "index": str(head.version),
                 "lag": None if self.lag is None else str(self.lag),
+                "usable": {True: "yes", False: "no", None: None}[self.usable],
                 "files": f"{head.files:,}",
                 "chunks": f"{head.chunks:,}",
                 "size": decimal(head.content_bytes),
@@ -96,9 +122,20 @@ def _status(indexes: IndexTable, shared: SharedTables, table: Table) -> IndexSta
     try:
         with reading(table):
             head = indexes.live(table_of(S3Location.parse(table.location).uri))
-            return IndexStatus(table.full_name, head, shared.version(table, None))
+            version = shared.version(table, None)
+            reason = _why_unusable(indexes, shared.open(table), head, version) if head else None
+            return IndexStatus(table.full_name, head, version, unusable_because=reason)
     except CommandError as error:
         return IndexStatus(table.full_name, head, error=error.message)
+
+
+def _why_unusable(indexes: IndexTable, storage: StorageSession, head: Head, version: int) -> str | None:
+    table = table_of(storage.location.uri)
+    try:
+        root = Root.unpack(indexes.store.root(table, head.build))
+    except UnusableIndexError as problem:
+        return str(problem)
+    return why_unusable(StoredIndex(indexes.store, table, head.build, root), storage, version)
 
 
 def duration(seconds: float) -> str:

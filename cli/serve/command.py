@@ -47,6 +47,10 @@ def serve(
     log_level: Annotated[
         Literal["INFO", "WARNING", "ERROR"], typer.Option(help="Level of the logs on stderr.")
     ] = "WARNING",
+    log_format: Annotated[
+        Literal["text", "json"],
+        typer.Option(help="Print a line of text for each refused request, or JSON lines as in Lambda."),
+    ] = "text",
     verbose: Annotated[bool, typer.Option("--verbose", help="Print a line for each request.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -61,7 +65,7 @@ def serve(
         raise typer.BadParameter("--data and --admin-env-out need the embedded AWS and cannot be used with --aws env.")
     from cli.apply.shares_file import load
     from cli.serve.session import ServeOptions
-    from cli.serve.terminal import prefix_of, print_access, serve_until_stopped
+    from cli.serve.terminal import prefix_of, serve_until_stopped
 
     desired = load(shares, local_tables=aws == "embedded") if shares else None
     if desired:
@@ -76,6 +80,7 @@ def serve(
         account=account_of(context) if aws == "env" else None,
         data=data,
         log_level=log_level,
-        access_log=print_access if verbose else None,
+        log_format=log_format,
+        verbose=verbose,
     )
     serve_until_stopped(options, Output(as_json=as_json), admin_env_out=admin_env_out)

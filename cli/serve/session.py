@@ -6,10 +6,8 @@ variables of the process match those in Lambda.
 
 import contextlib
 import json
-import logging
 import os
 import socket
-import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -28,13 +26,13 @@ from cli.common.private_file import write_private
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 from cli.embedded.mirror import Mirror
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, forget_other_accounts, s3_client, set_up
-from cli.serve.app import AccessLog, Front, import_functions
+from cli.serve.app import Front, import_functions
+from cli.serve.logs import LogFormat, functions_logging, serve_log
 from cli.serve.routes import PREFIX, read_routes
 from cli.serve.server import bind, serving
 from core.catalog.admin import CatalogAdmin
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.catalog.model import Token
-from core.runtime.observability import SERVICE
 from core.sharing.services import process_services
 from core.storage.location import S3Location
 
@@ -43,6 +41,8 @@ RECIPIENT = "local"
 TOKEN_SECONDS = 86_400
 EMBEDDED_TOKEN_SECONDS = 30 * 86_400
 THREADS = 32
+# Folder in `--data` that remembers which files were copied.
+COPIES = "copies"
 # Takes 0.5 s to import. Functions import it at the first SQL hint, this server at the start.
 SQL_PARSER = "core.pruning.parsing.spark_sql"
 
@@ -61,7 +61,9 @@ class ServeOptions:
     data: Path | None = None
     """The folder for the state of the embedded AWS. None discards the state at the end."""
     log_level: str = "WARNING"
-    access_log: AccessLog | None = None
+    log_format: LogFormat = "text"
+    verbose: bool = False
+    """Whether to log every request, not only refused ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +98,10 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
         routes = read_routes(prefix=options.prefix)
         process_services.cache_clear()  # an earlier server of this process may have had another environment
         functions = import_functions(routes)
-        _log_to_stderr(options.log_level)
+        log = serve_log(options.log_format, options.log_level, every_request=options.verbose)
+        stack.enter_context(functions_logging(log, options.log_level))
         threads = _threads(stack)
-        front = Front(routes, functions, threads, options.access_log)
+        front = Front(routes, functions, threads, log.access)
         stack.enter_context(serving(front, bound))
         threads.submit(import_module, SQL_PARSER)
         endpoint = f"http://{_reachable(bound)}{options.prefix}"
@@ -118,11 +121,12 @@ def _start_embedded(
     os.environ |= set_up(aws)
     admin = catalog_admin(aws)
     if options.shares:
-        mirror = Mirror(s3_client(aws), DATA_BUCKET)
+        kept = options.data / COPIES if options.data else None
+        mirror = Mirror(s3_client(aws), DATA_BUCKET, kept=kept)
 
         def locate(directory: Path) -> str:
             def report(done: int, total: int) -> None:
-                on_progress(f"Copying {directory}: {done} of {total} files")
+                on_progress(f"Copying {directory}: {done:,} of {total:,} files")
 
             return mirror.add(directory, report)
 
@@ -167,16 +171,6 @@ def _token_of_local_recipient(admin: CatalogAdmin, lifetime_seconds: int) -> Ite
         # If this fails, the token still expires.
         with contextlib.suppress(CatalogError, BotoCoreError, ClientError):
             admin.revoke_token(RECIPIENT, token.id)
-
-
-def _log_to_stderr(level: str) -> None:
-    """Moves the logs of the functions from stdout, where Lambda reads them, to stderr."""
-    functions = logging.getLogger(SERVICE)
-    functions.setLevel(level)
-    functions.propagate = False  # otherwise the root logger would repeat each line
-    for handler in functions.handlers:
-        if isinstance(handler, logging.StreamHandler):
-            handler.setStream(sys.stderr)
 
 
 def _threads(stack: contextlib.ExitStack) -> ThreadPoolExecutor:

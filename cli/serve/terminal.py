@@ -13,11 +13,12 @@ from cli.apply.shares_file import SharesFile
 from cli.apply.table_ids import TableIds
 from cli.common.account import Account
 from cli.common.errors import CommandError
-from cli.common.output import Output, console
+from cli.common.output import Output
 from cli.common.private_file import write_private
 from cli.common.signals import until_stopped
 from cli.embedded.setup import owner_environment
-from cli.serve.gateway import HttpRequest, HttpResponse
+from cli.serve.logs import root_handler
+from cli.serve.progress import start_progress
 from cli.serve.routes import PREFIX
 from cli.serve.session import RunningServer, ServeOptions, running_server
 from core.catalog.admin import CatalogAdmin
@@ -33,14 +34,15 @@ SNIPPET = """
 
 
 def serve_until_stopped(options: ServeOptions, output: Output, *, admin_env_out: Path | None) -> None:
-    logging.basicConfig(level=options.log_level, stream=sys.stderr, format="%(levelname)s %(message)s")
+    logging.basicConfig(level=options.log_level, handlers=[root_handler(options.log_format)])
     for note in _notes(options.shares, options.account, options.host):
         output.note(note)
-    spinner = console(sys.stderr).status("")
-    with until_stopped() as stop, spinner, running_server(options, spinner.update) as server:
-        spinner.stop()
+    progress = start_progress(sys.stderr)
+    with until_stopped() as stop, progress, running_server(options, progress.update) as server:
+        progress.stop()
         if admin_env_out and server.aws:
-            exports = (f"export {name}={shlex.quote(value)}\n" for name, value in owner_environment(server.aws).items())
+            variables = {**owner_environment(server.aws), "SLUICE_ENDPOINT": server.endpoint}
+            exports = (f"export {name}={shlex.quote(value)}\n" for name, value in variables.items())
             write_private(admin_env_out, f"unset {' '.join(FOREIGN_VARIABLES)}\n" + "".join(exports))
         _print_ready(output, server)
         stop.wait(server.check_running)
@@ -61,12 +63,6 @@ def prefix_of(shares: SharesFile | None) -> str:
     if not re.fullmatch(r"(/[\w.~-]+)*", prefix, re.ASCII):
         raise CommandError(f"'{shares.endpoint}' is not a valid endpoint path. Expected a path such as {PREFIX}.")
     return prefix
-
-
-def print_access(request: HttpRequest, answer: HttpResponse, seconds: float) -> None:
-    """Prints no headers and no query, which could contain a token."""
-    line = f"{request.method} {request.path} {answer.status} {len(answer.body)} B {seconds * 1000:.0f} ms"
-    sys.stderr.write(line + "\n")
 
 
 def _notes(shares: SharesFile | None, account: Account | None, host: str) -> list[str]:

@@ -66,7 +66,8 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         ],
     }
     admin_env = folder / "admin.env"
-    with running_server(folder, shares, "--log-level", "INFO", "--admin-env-out", str(admin_env)) as server:
+    options = ("--log-level", "INFO", "--log-format", "json", "--admin-env-out", str(admin_env))
+    with running_server(folder, shares, *options) as server:
         yield Served(server, people, events, many_files, client_arguments(admin_env))
 
 

@@ -131,7 +131,7 @@ def test_a_build_that_is_stopped_says_so_and_leaves_no_index(sluice, environment
         out, err = process.communicate(timeout=SECONDS)
 
     assert (process.returncode, out) == (130, "")
-    # On a busy machine, progress lines come first.
+    # On a busy machine, progress lines precede it: one every five seconds.
     assert re.fullmatch(r"(own\.t\.many: .*\n)*Stopped\. Queries keep using the existing index\. .*\n", err)
     (report,) = json.loads(sluice("index", "status", "own.t.many", "--json").stdout)
     assert report["index"] is None

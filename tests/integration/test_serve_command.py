@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import botocore.session
@@ -187,6 +188,41 @@ def test_kept_state_survives_a_restart_but_the_old_token_does_not(folder):
         assert running.get("/shares/sales").status == 401
 
 
+def sluice(folder: Path, *arguments: str) -> str:
+    """Runs a command next to the server, as after `source admin.env`. Returns its output."""
+    program = [sys.executable, "-c", "from cli.main import main; main()", *arguments]
+    result = subprocess.run(
+        program,
+        cwd=folder,
+        env=environment(**admin_variables(folder / "admin.env")),
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+        check=True,
+    )
+    return result.stdout
+
+
+def test_an_index_stays_usable_across_a_restart_and_follows_the_table(folder):
+    options = ("--shares", "shares.yaml", "--data", "kept", "--admin-env-out", "admin.env")
+
+    def status() -> dict[str, Any]:
+        (status,) = json.loads(sluice(folder, "index", "status", "--json"))
+        return status
+
+    with serving(folder, *options):
+        sluice(folder, "index", "sales.public.numbers")
+        copies = {path: path.read_bytes() for path in (folder / "kept" / "s3").rglob("*.meta.json")}
+        assert len(copies) >= 2
+    with serving(folder, *options):
+        assert {path: path.read_bytes() for path in copies} == copies
+        assert (status()["lag"], status()["usable"]) == (0, True)
+        assert "From the index of version 0" in sluice(folder, "explain", "sales.public.numbers")
+    append(folder / "numbers", 2)
+    with serving(folder, *options):
+        assert (status()["lag"], status()["usable"]) == (1, True)
+
+
 def test_kept_state_is_accessible_only_to_its_owner(folder):
     with serving(folder, "--shares", "shares.yaml", "--data", "kept"):
         pass
@@ -210,6 +246,39 @@ def test_a_crash_of_the_embedded_aws_ends_the_command_and_a_restart_recovers(fol
         assert running.process.wait(SECONDS) == 1
     with serving(folder, "--shares", "shares.yaml", "--data", "kept") as running:
         assert running.table_version == "0"
+
+
+@pytest.mark.parametrize("log_format", ["text", "json"])
+def test_a_refused_request_is_one_line_without_a_token(folder, log_format):
+    """The table has no commits, so the function knows a cause that the recipient does not see."""
+    (folder / "empty" / "_delta_log").mkdir(parents=True)
+    (folder / "shares.yaml").write_text(SHARES.replace("location: numbers", "location: empty"))
+    path = "/shares/sales/schemas/public/tables/numbers/version"
+    with serving(folder, "--shares", "shares.yaml", "--log-format", log_format) as running:
+        assert running.get(path).status == 400
+        assert running.get("/shares/gone").status == 404
+        assert running.get("/shares").status == 200
+        running.end(signal.SIGTERM)
+        printed = running.process.stderr.read()
+    assert running.profile["bearerToken"] not in printed
+    lines = printed.splitlines()
+    if log_format == "json":
+        refused = [line for line in map(json.loads, lines) if line["message"] == "refused"]
+        assert [line["status"] for line in refused] == [400, 404]
+        return
+    assert len(lines) == 2
+    assert lines[0].startswith(f"GET /delta-sharing{path} 400 ")
+    assert lines[1].startswith("GET /delta-sharing/shares/gone 404 ")
+    assert all(len(line) < 400 for line in lines)
+
+
+def test_the_admin_file_sets_the_endpoint_so_that_tokens_can_be_issued(folder):
+    with serving(folder, "--shares", "shares.yaml", "--admin-env-out", "admin.env") as running:
+        assert admin_variables(folder / "admin.env")["SLUICE_ENDPOINT"] == running.profile["endpoint"]
+        sluice(folder, "recipient", "add", "acme")
+        sluice(folder, "token", "issue", "acme", "--out", "acme.share")
+        issued = json.loads((folder / "acme.share").read_text())
+        assert issued["endpoint"] == running.profile["endpoint"]
 
 
 def test_the_endpoint_path_of_the_reference_servers_file_is_used(folder):

@@ -99,7 +99,7 @@ class SnapshotLoader:
         if base and not _leads_to(base, log, version):
             base = None
         indexed = self._latest_index(base)
-        if indexed and _is_nearer(indexed, base) and _reaches(indexed, log, version):
+        if indexed and _is_nearer(indexed, base) and why_index_is_unusable(indexed, log, version) is None:
             checkpoint_id = f"{indexed.version}:index-{indexed.build}"
             return self._read(log.segment_after(indexed.version, checkpoint_id, version), checkpoint=indexed)
         if base is None and not log.reaches(version):
@@ -151,15 +151,19 @@ def _is_nearer(indexed: TableIndex, base: LoadedSnapshot | None) -> bool:
     )
 
 
-def _reaches(indexed: TableIndex, log: Log, version: int) -> bool:
-    """Whether the index was built from this log, and few enough commits follow it up to the version."""
+def why_index_is_unusable(indexed: TableIndex, log: Log, version: int) -> str | None:
+    """Returns why a version cannot be read from the index and the commits after it, or None if it can."""
+    tip = log.file(indexed.version)
+    if tip is None or version < indexed.version:
+        return "the log no longer has the version that it was built from"
+    if tip != indexed.tip:
+        return "it was built from another log, which has been replaced"
     commits = [log.commits.get(commit) for commit in range(indexed.version + 1, version + 1)]
-    return (
-        version >= indexed.version
-        and log.file(indexed.version) == indexed.tip
-        and len(commits) <= MAX_COMMITS_OVER_INDEX
-        and sum(commit.size if commit else MAX_BYTES_OVER_INDEX + 1 for commit in commits) <= MAX_BYTES_OVER_INDEX
-    )
+    if len(commits) > MAX_COMMITS_OVER_INDEX:
+        return f"{len(commits):,} commits follow it, more than {MAX_COMMITS_OVER_INDEX}"
+    if sum(commit.size if commit else MAX_BYTES_OVER_INDEX + 1 for commit in commits) > MAX_BYTES_OVER_INDEX:
+        return f"the commits after it are incomplete or larger than {MAX_BYTES_OVER_INDEX // 1024**2} MB"
+    return None
 
 
 def _leads_to(base: LoadedSnapshot, log: Log, version: int) -> bool:

@@ -104,6 +104,7 @@ def test_the_document_has_the_same_in_exact_numbers(explain):
         ],
         "index": None,
         "unusedIndexVersion": None,
+        "unusedIndexBecause": None,
     }
 
 
@@ -277,7 +278,21 @@ def test_an_index_that_the_server_would_not_use_is_reported_and_not_used(indexed
     document, text = indexed("--where", "id = 1055", "--json").json, indexed("--where", "id = 1055")
 
     assert (document["index"], document["unusedIndexVersion"], document["total"]["files"]) == (None, 2, 5)
-    assert f"The index (version 2) was not used. Run `sluice index {TABLE}` to update it." in text.out
+    reason = "it was built from another log, which has been replaced"
+    assert document["unusedIndexBecause"] == reason
+    assert f"The index (version 2) was not used: {reason}. Run `sluice index {TABLE}` to update it." in text.out
+
+
+def test_an_index_whose_root_is_missing_is_reported(indexed):
+    dynamodb = Account().client("dynamodb")
+    for item in dynamodb.scan(TableName="the-index")["Items"]:
+        if "#R" in item["pk"]["S"]:
+            dynamodb.delete_item(TableName="the-index", Key={name: item[name] for name in ("pk", "sk")})
+
+    text = indexed().out
+
+    assert f"The index was not used: its root is missing. Run `sluice index {TABLE}` to update it." in text
+    assert "A query lists every file: 105, 105.0 MB." in text
 
 
 def test_an_index_that_fails_during_the_query_is_reported_and_the_files_are_the_same(indexed, caplog):
@@ -290,5 +305,6 @@ def test_an_index_that_fails_during_the_query_is_reported_and_the_files_are_the_
     document = indexed("--where", "p = 'c' AND id < 1015", "--json").json
 
     assert (document["index"], document["unusedIndexVersion"]) == (None, 2)
+    assert document["unusedIndexBecause"] == "an item is missing"
     assert (document["kept"]["files"], document["total"]["files"]) == (2, 105)
     assert "The index of a table cannot be used" in caplog.text

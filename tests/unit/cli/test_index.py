@@ -7,7 +7,8 @@ import pytest
 
 from cli.common.account import Account
 from cli.index.status import duration
-from core.index.layout.items import attributes, head_key, table_of
+from core.delta.cache import snapshots
+from core.index.layout.items import CONTENT, attributes, head_key, root_pk, table_of
 from pipeline import local_build
 from pipeline.connection import dynamodb
 from pipeline.indexing import Indexer
@@ -226,11 +227,72 @@ def test_status_shows_versions_lag_and_size(index, commit):
 
     assert (result.code, result.err) == (0, "")
     heading, *rows = (line.split() for line in result.out.splitlines())
-    assert heading == ["TABLE", "INDEX", "LOG", "LAG", "FILES", "CHUNKS", "SIZE", "AGE", "BUILT", "IN"]
-    assert [row[:6] for row in rows] == [
-        [ORDERS, "0", "2", "2", "30", "1"],
-        ["too.retail.orders", "0", "2", "2", "30", "1"],
+    assert heading == ["TABLE", "INDEX", "LOG", "LAG", "USABLE", "FILES", "CHUNKS", "SIZE", "AGE", "BUILT", "IN"]
+    assert [row[:7] for row in rows] == [
+        [ORDERS, "0", "2", "2", "yes", "30", "1"],
+        ["too.retail.orders", "0", "2", "2", "yes", "30", "1"],
     ]
+
+
+def test_status_says_that_an_index_of_another_log_is_not_usable(index, commit):
+    index(ORDERS)
+    commit(0, builder.PROTOCOL, builder.metadata(), file(1))
+
+    text, (document,) = index("status", ORDERS), index("status", ORDERS, "--json").json
+
+    reason = "it was built from another log, which has been replaced"
+    assert (text.code, text.out.splitlines()[1].split()[:5]) == (0, [ORDERS, "0", "0", "0", "no"])
+    assert text.err == f"The index of '{ORDERS}' is not used: {reason}. Run `sluice index {ORDERS}` to update it.\n"
+    assert (document["lag"], document["usable"], document["unusableBecause"]) == (0, False, reason)
+    index(ORDERS)
+    (document,) = index("status", ORDERS, "--json").json
+    assert (document["usable"], document["unusableBecause"]) == (True, None)
+
+
+def test_status_says_that_an_index_is_not_usable_if_its_version_is_not_in_the_log(index, commit):
+    commit(1, file(30))
+    index(ORDERS)
+    Account().client("s3").delete_object(Bucket="warehouse", Key=f"orders/{builder.name(1)}")
+    (document,) = index("status", ORDERS, "--json").json
+    assert (document["lag"], document["usable"]) == (-1, False)
+    assert document["unusableBecause"] == "the log no longer has the version that it was built from"
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "reason"),
+    [
+        ("MAX_COMMITS_OVER_INDEX", 1, "2 commits follow it, more than 1"),
+        ("MAX_BYTES_OVER_INDEX", 0, "the commits after it are incomplete or larger than 0 MB"),
+    ],
+)
+def test_status_says_that_too_much_follows_an_index(index, commit, monkeypatch, limit, value, reason):
+    monkeypatch.setattr(snapshots, limit, value)
+    index(ORDERS)
+    commit(1, file(30))
+    commit(2, file(31))
+    (document,) = index("status", ORDERS, "--json").json
+    assert (document["lag"], document["usable"], document["unusableBecause"]) == (2, False, reason)
+
+
+@pytest.mark.parametrize(("damage", "reason"), [("delete", "its root is missing"), ("empty", "its root is damaged")])
+def test_status_says_that_a_damaged_index_is_not_usable(index, damage, reason):
+    index(ORDERS)
+    dynamodb = Account().client("dynamodb")
+    key = {"pk": {"S": root_pk(table_of(LOCATION), *builds())}}
+    (root,) = dynamodb.query(
+        TableName=INDEX, KeyConditionExpression="pk = :pk", ExpressionAttributeValues={":pk": key["pk"]}
+    )["Items"]
+    if damage == "delete":
+        dynamodb.delete_item(TableName=INDEX, Key={**key, "sk": root["sk"]})
+    else:
+        dynamodb.put_item(TableName=INDEX, Item={**root, CONTENT: {"B": b"x"}})
+    (document,) = index("status", ORDERS, "--json").json
+    assert (document["usable"], document["unusableBecause"]) == (False, reason)
+
+
+def test_status_does_not_say_whether_a_missing_index_is_usable(index):
+    (document,) = index("status", ORDERS, "--json").json
+    assert (document["index"], document["usable"], document["unusableBecause"]) == (None, None, None)
 
 
 def test_status_with_json_has_the_same_values(index):

@@ -1,11 +1,10 @@
-"""The endpoint prefix and the access lines of `sluice serve`."""
+"""The endpoint prefix of `sluice serve`."""
 
 import pytest
 
 from cli.apply.shares_file import SharesFile
 from cli.common.errors import CommandError
-from cli.serve.gateway import HttpRequest, HttpResponse
-from cli.serve.terminal import prefix_of, print_access
+from cli.serve.terminal import prefix_of
 
 
 @pytest.mark.parametrize(
@@ -24,10 +23,3 @@ def test_without_a_file_the_prefix_is_the_default():
 def test_an_endpoint_that_is_not_a_path_is_rejected(endpoint):
     with pytest.raises(CommandError, match="Expected a path such as /delta-sharing"):
         prefix_of(SharesFile(version=1, endpoint=endpoint))
-
-
-def test_an_access_line_shows_neither_token_nor_query(capsys):
-    headers = (("authorization", "Bearer slc_secret"),)
-    request = HttpRequest("GET", "/delta-sharing/shares", "pageToken=secret", headers)
-    print_access(request, HttpResponse.of(200, (), b"12345"), 0.0124)
-    assert capsys.readouterr().err == "GET /delta-sharing/shares 200 5 B 12 ms\n"
