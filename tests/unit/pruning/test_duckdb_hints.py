@@ -233,4 +233,4 @@ def test_a_note_names_the_reason():
         partition_columns=[],
     )
     (note,) = predicate.notes
-    assert note.ignored_because == "1.5 has no exact meaning for a column of type integer"
+    assert note.ignored_because == "the literal has no exact meaning for a column of type integer"
