@@ -42,7 +42,7 @@ def sluice(stack: Stack, credentials: Credentials, *arguments: str) -> "subproce
         "SLUICE_CATALOG_TABLE": stack.outputs["CatalogTable"],
         "SLUICE_INDEX_TABLE": stack.outputs["IndexTable"],
         "SLUICE_STORAGE_ROLE_ARN": stack.outputs["StorageRoleArn"],
-        "SLUICE_ENDPOINT": stack.outputs["Endpoint"],
+        "SLUICE_ENDPOINT": stack.endpoint,
         "SLUICE_S3_ADDRESSING": "path",
     }
     command = [sys.executable, "-m", "cli.main", *arguments]
