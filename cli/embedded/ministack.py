@@ -70,7 +70,7 @@ def embedded_aws(data: Path | None = None) -> Iterator[EmbeddedAws]:
         log = stack.enter_context((home / "ministack.log").open("wb"))
         with uninterrupted():
             process = _start(python, home, _environment(home, aws, persist=data is not None), log)
-            stack.callback(_stop, process)
+            stack.callback(stop_process, process)
         _wait_until_ready(process, aws, home / "ministack.log", KEPT_START_SECONDS if data else START_SECONDS)
         yield replace(aws, process=process)
 
@@ -163,11 +163,12 @@ def _wait_until_ready(process: subprocess.Popen[bytes], aws: EmbeddedAws, log: P
     raise CommandError(f"The embedded AWS did not start: {last_line or 'it printed nothing'}")
 
 
-def _stop(process: subprocess.Popen[bytes]) -> None:
+def stop_process(process: subprocess.Popen[bytes], seconds: float = STOP_SECONDS) -> None:
+    """Ends a process. Kills it if it does not end in time."""
     with uninterrupted():
         process.terminate()
         try:
-            process.wait(STOP_SECONDS)
+            process.wait(seconds)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

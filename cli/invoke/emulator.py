@@ -22,7 +22,7 @@ from typing import IO, Any
 from cli.common.errors import CommandError
 from cli.common.signals import uninterrupted
 from cli.embedded import environment
-from cli.embedded.ministack import end_with_parent, free_port
+from cli.embedded.ministack import end_with_parent, free_port, stop_process
 
 RUNTIME = Path(__file__).parents[1] / "embedded" / "awslambdaric.txt"
 SAM = Path(__file__).parents[2] / "infra" / "sam.txt"
@@ -115,7 +115,7 @@ def running_function(
                 start_new_session=True,  # Ctrl-C reaches only the command, which then stops the emulator
                 preexec_fn=end_with_parent,  # noqa: PLW1509
             )
-            stack.callback(_stop, process)
+            stack.callback(stop_process, process, STOP_SECONDS)
         _wait_for_port(process, invoke_port)
         yield RunningFunction(invoke_port, timeout_seconds + START_SECONDS)
 
@@ -135,13 +135,3 @@ def _wait_for_port(process: "subprocess.Popen[bytes]", port: int) -> None:
                 return
         time.sleep(0.02)
     raise CommandError("The runtime emulator did not start.")
-
-
-def _stop(process: "subprocess.Popen[bytes]") -> None:
-    with uninterrupted():
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
