@@ -10,7 +10,8 @@ import boto3
 import pyarrow as pa
 import pytest
 
-from cli.embedded.setup import CATALOG_TABLE
+from cli.embedded.ministack import EmbeddedAws
+from cli.embedded.setup import CATALOG_TABLE, set_up
 from core.catalog.admin import CatalogAdmin
 from tests import tables
 from tests.server import Server, running_server
@@ -86,3 +87,9 @@ def client_arguments(admin_env: Path) -> dict[str, str]:
         "aws_access_key_id": variables["AWS_ACCESS_KEY_ID"],
         "aws_secret_access_key": variables["AWS_SECRET_ACCESS_KEY"],
     }
+
+
+@pytest.fixture(scope="module")
+def functions(aws: EmbeddedAws) -> dict[str, str]:
+    """The environment of the functions."""
+    return set_up(aws)
