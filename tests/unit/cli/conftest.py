@@ -54,3 +54,14 @@ def catalog(sluice: Sluice) -> CatalogAdmin:
     """The catalog that the command uses, just initialised."""
     assert sluice("init").code == 0
     return Account().admin()
+
+
+@pytest.fixture
+def filled(catalog: CatalogAdmin) -> CatalogAdmin:
+    """A catalog with one table in a share that `acme` may read."""
+    catalog.put_share("sales")
+    catalog.put_schema("sales", "retail")
+    catalog.put_table("sales", "retail", "orders", location="s3://bucket/orders")
+    catalog.put_recipient("acme")
+    catalog.grant("acme", "sales")
+    return catalog

@@ -1,36 +1,13 @@
 """The commands as a person or a script runs them: their output, their changes and their exit codes."""
 
 import io
-import json
-import re
-import stat
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any
 
 import pytest
-import typer
 
-from cli.common.account import Account
-from cli.main import app, run
+from cli.main import run
 from core.catalog import items
-from core.catalog.admin import CatalogAdmin
-from core.catalog.reader import Catalog
-from core.errors import UnauthenticatedError
 
 ORDERS = ("table", "add", "sales.retail.orders", "--location", "s3://bucket/orders", "--skip-checks")
-
-
-@pytest.fixture
-def filled(catalog):
-    """A catalog with one table in a share that `acme` may read."""
-    catalog.put_share("sales")
-    catalog.put_schema("sales", "retail")
-    catalog.put_table("sales", "retail", "orders", location="s3://bucket/orders")
-    catalog.put_recipient("acme")
-    catalog.grant("acme", "sales")
-    return catalog
 
 
 class Terminal(io.StringIO):
@@ -98,56 +75,6 @@ def test_table_list_without_a_share_lists_the_tables_of_all_shares(sluice, fille
     assert [(table["share"], table["name"]) for table in listed] == [("ops", "requests"), ("sales", "orders")]
     assert sluice("table", "list").code == 0
     assert sluice("table", "list", "--schema", "retail").code == 2
-
-
-@pytest.fixture
-def tokens(filled):
-    """Tokens by name: expired an hour ago, ending in 20 days, and in 60 days. The last one is of `beta`."""
-    filled.put_recipient("beta")
-    yesterday = CatalogAdmin(Account().client("dynamodb"), "sluice-catalog", now=lambda: time.time() - 86_400)
-    ending = filled.issue_token("acme", lifetime_seconds=20 * 86_400)[0].id
-    # Issuing a token removes expired ones, so the expired one comes last.
-    expired = yesterday.issue_token("acme", lifetime_seconds=23 * 3600)[0].id
-    return {
-        "expired": expired,
-        "ending": ending,
-        "late": filled.issue_token("beta", lifetime_seconds=60 * 86_400)[0].id,
-    }
-
-
-def test_token_list_without_a_recipient_lists_all_tokens_and_marks_expired_ones(sluice, tokens):
-    listed = sluice("token", "list", "--json").json
-
-    assert {(token["recipient"], token["id"]): token["expired"] for token in listed} == {
-        ("acme", tokens["ending"]): False,
-        ("acme", tokens["expired"]): True,
-        ("beta", tokens["late"]): False,
-    }
-    assert [token["id"] for token in sluice("token", "list", "beta", "--json").json] == [tokens["late"]]
-    states = {line.split()[1]: line.split()[-1] for line in sluice("token", "list").out.splitlines()}
-    assert states == {
-        "ID": "STATE",
-        tokens["expired"]: "expired",
-        tokens["ending"]: "valid",
-        tokens["late"]: "valid",
-    }
-
-
-def test_token_list_expiring_lists_the_next_ones_first_and_includes_expired_ones(sluice, tokens):
-    def listed(*arguments: str) -> list[str]:
-        return [token["id"] for token in sluice("token", "list", *arguments, "--json").json]
-
-    assert listed("--expiring", "30d") == [tokens["expired"], tokens["ending"]]
-    assert listed("--expiring", "90d") == [tokens["expired"], tokens["ending"], tokens["late"]]
-    assert listed("beta", "--expiring", "30d") == []
-    assert "'soon' is not a duration" in sluice("token", "list", "--expiring", "soon").err
-
-
-def test_recipient_show_marks_expired_tokens(sluice, tokens):
-    shown = sluice("recipient", "show", "acme").out
-
-    assert f"{tokens['expired']}, expired 20" in shown
-    assert f"{tokens['ending']}, expires 20" in shown
 
 
 @pytest.mark.parametrize(
@@ -322,77 +249,6 @@ def test_grants_are_all_or_none_and_idempotent(sluice, filled):
     assert sluice("recipient", "show", "acme", "--json").json["shares"] == []
 
 
-def test_an_issued_token_is_printed_as_a_profile_and_authenticates_the_recipient(sluice, filled):
-    result = sluice("token", "issue", "acme", "--expires", "12h")
-
-    profile = json.loads(result.out)
-    assert set(profile) == {"shareCredentialsVersion", "endpoint", "bearerToken", "expirationTime"}
-    assert (profile["shareCredentialsVersion"], profile["endpoint"]) == (1, "https://sharing.example/delta-sharing")
-    lifetime = datetime.fromisoformat(profile["expirationTime"]) - datetime.now(UTC)
-    assert 11.9 < lifetime.total_seconds() / 3600 <= 12
-    assert authenticated(profile["bearerToken"]) == "acme"
-
-
-def test_a_profile_file_is_private_and_never_overwrites_another(sluice, filled, tmp_path):
-    out = tmp_path / "acme.share"
-
-    first = sluice("token", "issue", "acme", "--out", str(out))
-    second = sluice("token", "issue", "acme", "--out", str(out))
-
-    assert (first.code, second.code) == (0, 1)
-    assert f"{out} already exists" in second.err
-    assert stat.S_IMODE(out.stat().st_mode) == 0o600
-    token = json.loads(out.read_text())["bearerToken"]
-    assert token not in first.out + first.err
-    assert len(sluice("token", "list", "acme", "--json").json) == 1
-
-
-def test_a_token_that_cannot_be_issued_leaves_no_file_behind(sluice, filled, tmp_path):
-    assert sluice("token", "issue", "nobody", "--out", str(tmp_path / "x.share")).code == 1
-    assert "cannot be written" in sluice("token", "issue", "acme", "--out", str(tmp_path / "no" / "x.share")).err
-
-    assert list(tmp_path.iterdir()) == []
-    assert sluice("token", "list", "acme", "--json").json == []
-
-
-def test_a_profile_needs_the_servers_url(sluice, filled, monkeypatch):
-    monkeypatch.delenv("SLUICE_ENDPOINT")
-
-    assert "Use --endpoint or set SLUICE_ENDPOINT" in sluice("token", "issue", "acme").err
-    assert sluice("token", "list", "acme", "--json").json == []
-
-
-def test_rotation_issues_a_new_token_and_the_old_one_ends_after_the_grace_period(sluice, filled):
-    old = sluice("token", "issue", "acme", "--json").json
-    new = sluice("token", "rotate", "acme", "--grace", "0m", "--json").json
-
-    assert authenticated(new["profile"]["bearerToken"]) == "acme"
-    assert authenticated(old["profile"]["bearerToken"]) is None
-
-
-def test_a_revoked_token_stops_working_and_other_tokens_do_not(sluice, filled):
-    first, second = (sluice("token", "issue", "acme", "--json").json for _ in range(2))
-
-    result = sluice("token", "revoke", "acme", first["token"]["id"], "--yes", "--json")
-
-    assert result.json == {"recipient": "acme", "revoked": [first["token"]["id"]]}
-    assert authenticated(first["profile"]["bearerToken"]) is None
-    assert authenticated(second["profile"]["bearerToken"]) == "acme"
-    assert sluice("token", "revoke", "acme", "--all", "--yes").code == 0
-    assert authenticated(second["profile"]["bearerToken"]) is None
-
-
-def test_no_command_shows_a_secret_again(sluice, filled):
-    issued = sluice("token", "issue", "acme", "--json").json
-    secret = issued["profile"]["bearerToken"]
-
-    commands = [("token", "list", "acme"), ("recipient", "show", "acme"), ("recipient", "list", "--json")]
-    shown = [sluice(*command) for command in commands]
-
-    assert all(secret not in result.out + result.err for result in shown)
-    assert issued["token"]["id"] in shown[0].out
-
-
 def test_apply_shows_and_makes_the_changes_and_then_has_nothing_to_do(sluice, catalog, tmp_path):
     path = tmp_path / "shares.yaml"
     path.write_text("version: 1\nport: 80\nshares:\n- name: sales\n  comment: all of it\n")
@@ -455,58 +311,6 @@ def test_an_invalid_file_is_rejected_as_a_whole(sluice, catalog, tmp_path):
     assert catalog.shares() == []
 
 
-def test_wrong_usage_has_exit_code_2_and_help_has_0(sluice):
-    assert sluice("share", "explode").code == 2
-    assert sluice("table", "add", "a.b.c").code == 2
-    assert sluice("--help").code == 0
-    version = sluice("--version")
-    assert (version.code, version.out.split()[0]) == (0, "sluice")
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        *(("share", verb) for verb in ("list", "show", "add", "remove")),
-        *(("schema", verb) for verb in ("list", "show", "add", "remove")),
-        *(("table", verb) for verb in ("list", "show", "add", "remove")),
-        *(("recipient", verb) for verb in ("list", "show", "add", "remove")),
-        *(("token", verb) for verb in ("issue", "list", "rotate", "revoke")),
-        *(("index", verb) for verb in ("build", "status")),
-        *((verb,) for verb in ("init", "apply", "grant", "revoke", "doctor", "explain", "serve", "demo", "invoke")),
-    ],
-)
-def test_every_command_has_help_and_json(sluice, command):
-    result = sluice(*command, "--help")
-
-    assert result.code == 0
-    assert "--json " in result.out
-
-
-def pages_of_help(command: Any, *path: str) -> Iterator[tuple[str, ...]]:
-    yield path
-    for name, subcommand in getattr(command, "commands", {}).items():
-        yield from pages_of_help(subcommand, *path, name)
-
-
-def test_no_help_page_shows_a_type_of_python_or_a_default_in_brackets(sluice, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    pages = list(pages_of_help(typer.main.get_command(app)))
-    assert len(pages) > 30
-
-    for page in pages:
-        shown = sluice(*page, "--help").out
-        assert re.findall(r"<(?:bool|str|int|float|list|path)\b[^>]*>|\[default: \(|\{[A-Z]", shown) == [], shown
-
-
-def test_help_shows_what_an_option_takes(sluice, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "200")
-    lines = [re.split(r"\s{2,}", line.strip("│ ")) for line in sluice("serve", "--help").out.splitlines()]
-
-    assert ["--port", "PORT [0<=x<=65535]", "Port to listen on. 0 picks a free one. Default: 8080."] in lines
-    assert ["--json", "Print one JSON document instead of text."] in lines
-    assert "Usage: sluice grant [OPTIONS] RECIPIENT SHARE..." in sluice("grant", "--help").out
-
-
 def test_an_interrupt_ends_a_command_quietly(monkeypatch, capsys):
     def interrupted(_account: object) -> None:
         raise KeyboardInterrupt
@@ -515,12 +319,3 @@ def test_an_interrupt_ends_a_command_quietly(monkeypatch, capsys):
 
     assert run(["share", "list"]) == 130
     assert capsys.readouterr() == ("", "")
-
-
-def authenticated(token: str) -> str | None:
-    """Returns the recipient of a token, as the functions read it, or None if it is not valid."""
-    reader = Catalog(Account().client("dynamodb"), "sluice-catalog", cache_seconds=0)
-    try:
-        return reader.authenticate(token).name
-    except UnauthenticatedError:
-        return None
