@@ -71,7 +71,7 @@ class ReplayState:
     totals: Totals
     """The totals of all live files."""
     memory_bytes: int
-    disk_bytes: int
+    """Without the checkpoint, which several versions share."""
 
     def batches(self, predicate: "Predicate | None") -> Iterator[FileBatch]:
         """Yields the live files. May leave out files that the predicate rules out."""
@@ -142,8 +142,7 @@ class Replay:
             files=self._files,
             kept=kept,
             totals=kept.plus(Totals(len(live), sum(add.size for add in live), vectors)),
-            memory_bytes=memory_bytes + (checkpoint.memory_bytes if checkpoint else 0),
-            disk_bytes=checkpoint.disk_bytes if checkpoint else 0,
+            memory_bytes=memory_bytes + metadata.memory_bytes,
         )
 
     @property
