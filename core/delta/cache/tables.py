@@ -18,7 +18,7 @@ from core.storage.session import StorageSession
 
 MAX_TABLES = 64
 # Approximate memory of one commit in a listing.
-COMMIT_BYTES = 300
+COMMIT_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)

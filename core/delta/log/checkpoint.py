@@ -17,10 +17,11 @@ from arro3.core import RecordBatch
 from arro3.io import read_parquet
 
 from core.delta.log import actions
+from core.delta.log.actions import memory_of
 from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.damage import valid_actions, what_is_wrong
 from core.delta.log.footer import MAGIC, narrowed_footer
-from core.delta.log.rows import FileRows, PartitionCache
+from core.delta.log.rows import BYTES_PER_PARTITION, FileRows, PartitionCache
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
 from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
 from core.errors import DamagedLogError, SharingError
@@ -77,7 +78,14 @@ class Checkpoint:
                         self._take(batch, name)
         self._tags = _tags(self._hashes)
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
-        self.memory_bytes = encoded_bytes + self._decoded_bytes + BYTES_PER_FILE * len(self._sizes)
+        inline_bytes = sum(memory_of(add) for batch in self._inline for add in batch.adds())
+        kept_bytes = encoded_bytes + inline_bytes + self._decoded_bytes
+        self._fixed_bytes = kept_bytes + BYTES_PER_FILE * len(self._sizes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Grows while partition values are read for the first time."""
+        return self._fixed_bytes + BYTES_PER_PARTITION * len(self._partitions)
 
     @property
     def protocol(self) -> Protocol | None:
