@@ -23,11 +23,10 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# BatchGetItem returns at most 100 items and 16 MB. Smaller requests limit memory. The first one is smaller still,
-# because a query with a limit may need no more.
+# BatchGetItem returns at most 100 items and 16 MB. Smaller requests limit memory: the answer, its JSON and its content
+# take five times as much until the content is decoded.
 KEYS_PER_GET = 100
-BYTES_PER_GET = 3 * 1024 * 1024
-FIRST_BYTES = 3 * 512 * 1024
+BYTES_PER_GET = 3 * 512 * 1024
 GETS_AHEAD = 3
 # Largest size of the cache of recently read chunks. A query that reads more than half its size bypasses it.
 CACHE_BYTES = 24 * 1024 * 1024
@@ -149,7 +148,7 @@ class IndexStore:
 def _requests(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
     """Groups the keys into requests."""
     keys: list[ItemKey] = []
-    room = FIRST_BYTES
+    room = BYTES_PER_GET
     for key, size in sizes.items():
         if keys and (size > room or len(keys) == KEYS_PER_GET):
             yield keys
