@@ -33,8 +33,8 @@ from core.storage.session import StorageSession
 if TYPE_CHECKING:
     from core.storage.presign import UrlSigner
 
-# Files signed and written at a time. Larger blocks are not faster and take more memory.
-FILES_PER_WRITE = 1024
+# Files signed and written at a time, about half a megabyte. Larger blocks are not faster and take more memory.
+FILES_PER_WRITE = 256
 # The same for a page, which may end within a block. The rest of the block is then signed in vain.
 PAGE_FILES_PER_WRITE = 128
 
