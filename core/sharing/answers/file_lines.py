@@ -17,6 +17,7 @@ from arro3.core import Array, DataType, RecordBatch
 from arro3.io import write_ndjson
 
 from core.api.json import dump_line
+from core.api.statistics import reduced_statistics
 from core.delta.log.batch import ArrowField
 from core.delta.log.rows import is_text_map
 
@@ -79,6 +80,17 @@ def delta_files(
     }
 
 
+def with_reduced_stats(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replaces the statistics of files with their number of records."""
+    stats = fields.get("stats")
+    if stats is None:
+        return fields
+    if not isinstance(stats, ArrowField):
+        return {**fields, "stats": list(map(reduced_statistics, stats))}
+    reduced = list(map(reduced_statistics, stats.read()))
+    return {**fields, "stats": ArrowField(Array(reduced, type=DataType.string()), lambda: reduced)}
+
+
 def file_lines(files: FramedFiles, num_files: int) -> Iterator[bytes]:
     """Yields the lines of the files in order: all at once if Arrow writes them, one by one otherwise."""
     if _arrow_writes(files):
@@ -89,6 +101,11 @@ def file_lines(files: FramedFiles, num_files: int) -> Iterator[bytes]:
             yield content
             return
     yield from map(dump_line, _documents(files))
+
+
+def num_lines(lines: bytes, num_files: int) -> int:
+    """Returns the number of lines in a block of `file_lines`. Counting the line ends of all blocks would take longer."""
+    return 1 if lines.index(b"\n") == len(lines) - 1 else num_files
 
 
 def _arrow_writes(columns: FramedFiles) -> bool:

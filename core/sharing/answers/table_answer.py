@@ -24,7 +24,7 @@ from core.delta.model import FileAction, Metadata, Protocol, Remove
 from core.delta.paths import FilePaths
 from core.delta.snapshot import SnapshotSummary
 from core.errors import TableFilesError, UnsupportedOperationError
-from core.sharing.answers.file_lines import FramedFiles, file_lines
+from core.sharing.answers.file_lines import FramedFiles, file_lines, num_lines, with_reduced_stats
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
 from core.storage.location import S3Location
@@ -33,8 +33,8 @@ from core.storage.session import StorageSession
 if TYPE_CHECKING:
     from core.storage.presign import UrlSigner
 
-# Files signed and written at a time. Larger blocks are not faster and take more memory.
-FILES_PER_WRITE = 1024
+# Files signed and written at a time, about half a megabyte. Larger blocks are not faster and take more memory.
+FILES_PER_WRITE = 256
 # The same for a page, which may end within a block. The rest of the block is then signed in vain.
 PAGE_FILES_PER_WRITE = 128
 
@@ -83,7 +83,7 @@ class TableAnswer(ABC):
         for begin in range(0, files.num_files, FILES_PER_WRITE):
             block = files.between(begin, begin + FILES_PER_WRITE)
             for lines in file_lines(self._framed(block, version, timestamp), block.num_files):
-                self.size.written += lines.count(b"\n")
+                self.size.written += num_lines(lines, block.num_files)
                 yield lines
 
     def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:
@@ -174,6 +174,10 @@ class TableAnswer(ABC):
         if totals is not None:
             extra |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
         return extra
+
+    def _fitting(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the fields of files, with reduced statistics if the answer would be too large otherwise."""
+        return with_reduced_stats(fields) if self.size.reduced else fields
 
     def _urls(self, paths: Sequence[str]) -> list[str]:
         self._observed.files_listed += len(paths)
