@@ -104,7 +104,7 @@ def file_lines(files: FramedFiles, num_files: int) -> Iterator[bytes]:
 
 
 def num_lines(lines: bytes, num_files: int) -> int:
-    """Returns the number of lines in a block of `file_lines`. Counting the line ends of all blocks would take longer."""
+    """Returns the number of lines in a block of `file_lines`: one or all. Counting them would take much longer."""
     return 1 if lines.index(b"\n") == len(lines) - 1 else num_files
 
 
