@@ -142,6 +142,7 @@ def build(table: str) -> Figures:
     from pipeline.job import tables_to_index
     from pipeline.spark.session import local_session
 
+    os.sched_setaffinity(0, range(os.cpu_count() or 1))  # the function is not running yet
     local_build.SMALL_LOG_BYTES = sys.maxsize
     settings, client = Settings.from_environment(), dynamodb()
     index_table = settings.index_table or ""

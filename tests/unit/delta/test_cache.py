@@ -204,7 +204,7 @@ def is_kept(tables: DeltaTables, table: TableInMemory) -> bool:
 
 def test_the_least_recently_used_snapshots_are_evicted_if_memory_is_full():
     one, two, three = (table_of_bytes(prefix, 10_000) for prefix in ("one", "two", "three"))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
+    tables = DeltaTables(limits=CacheLimits(30_000, 0))
     for table in (one, two, three):
         tables.snapshot(table.storage())
     assert is_kept(tables, three)
