@@ -22,7 +22,6 @@ from cli.invoke.emulator import RUNTIME
 from cli.serve.routes import read_routes
 from infra.build import WRAPPER
 from tests.deploy.shared_tables import MANY_FILES, share_trips
-from tests.fault_proxy import PathProxy, path_proxy
 from tests.runtime_api import Invocation, Received, RuntimeApiEmulator, environment
 from tests.server import ROOT
 
@@ -112,12 +111,6 @@ def test_an_answer_that_is_too_large_to_buffer_is_streamed(functions: Functions,
         paths = [json.loads(line)["file"]["id"] for line in content_of(received).splitlines()[2:]]
         assert len(set(paths)) == len(paths) == MANY_FILES
         assert max(received.chunk_sizes) < 2 * 2**20, "blocks are sent as they are written"
-
-
-@pytest.fixture
-def damaged_many(aws: EmbeddedAws, functions: Functions) -> Iterator[PathProxy]:
-    with path_proxy(aws.port) as proxy:
-        yield proxy
 
 
 def test_a_handler_that_cannot_be_imported_is_an_error_of_the_init_phase(functions: Functions, tmp_path: Path) -> None:
