@@ -18,6 +18,7 @@ from core.api.requests.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.api.room import PageRoom
 from core.api.size import AnswerSize
+from core.api.statistics import reduced_lines
 from core.catalog.model import Table
 from core.delta.log.batch import FileBatch
 from core.delta.model import FileAction, Metadata, Protocol, Remove
@@ -81,10 +82,10 @@ class TableAnswer(ABC):
     def file_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
         """Yields the lines of a snapshot's files, in blocks of one or more lines."""
         for begin in range(0, files.num_files, FILES_PER_WRITE):
-            block = files.between(begin, begin + FILES_PER_WRITE)
+            block, reduced = files.between(begin, begin + FILES_PER_WRITE), self.size.reduced
             for lines in file_lines(self._framed(block, version, timestamp), block.num_files):
                 self.size.written += num_lines(lines, block.num_files)
-                yield lines
+                yield lines if reduced == self.size.reduced else reduced_lines(lines)
 
     def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:
         """Yields lines like `file_lines` as long as the page has room for them. Returns the number of files written."""
