@@ -4,6 +4,7 @@ import base64
 import contextlib
 import http.client
 import json
+import os
 import signal
 import subprocess
 import sys
