@@ -1,11 +1,10 @@
 """The process of a function that streams, as Lambda starts it, for benchmarks: `python -m bench.lab.streaming`.
 
 It runs on one core. `BENCH_STREAMING` has the options of the benchmark as JSON: a longer session token, because the
-tokens of the emulator are shorter than those of AWS; a link without a throttle; no limit on the size of an answer; the
-source of a full listing; CPU times of the layers, which are written to a file when the process ends.
+tokens of the emulator are shorter than those of AWS; a link without a throttle; no limit on the size of an answer;
+CPU times of the layers, which are written to a file at the end of each request.
 """
 
-import atexit
 import base64
 import hashlib
 import json
@@ -75,17 +74,21 @@ def _measure_layers(path: Path) -> None:
     from bench.lab.layers import Layers
     from core.runtime.function import LambdaFunction
 
-    layers = Layers()
+    layers, started = Layers(), [0.0]
     layers.install()
-    stream, started = LambdaFunction.stream, [0.0]
+    stream, record = LambdaFunction.stream, LambdaFunction._record  # noqa: SLF001
 
     def stream_measured(*arguments: Any, **options: Any) -> Any:
         layers.reset()
         started[0] = time.process_time()
         return stream(*arguments, **options)
 
+    def record_measured(*arguments: Any, **options: Any) -> None:
+        path.write_text(json.dumps({**layers.seconds, "all": time.process_time() - started[0]}))
+        record(*arguments, **options)
+
     LambdaFunction.stream = stream_measured  # type: ignore[method-assign]
-    atexit.register(lambda: path.write_text(json.dumps({**layers.seconds, "all": time.process_time() - started[0]})))
+    LambdaFunction._record = record_measured  # type: ignore[method-assign]  # noqa: SLF001
 
 
 if __name__ == "__main__":
