@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import zlib
@@ -271,3 +272,21 @@ def test_a_handler_can_be_named_with_slashes(tmp_path: Path) -> None:
     with running(tmp_path, "package/module.handler") as runtime:
         assert json.loads(runtime.invoke([1]).content) == [1]
         assert runtime.end() == []
+
+
+def test_the_x_ray_segment_of_a_sampled_request_ends_with_the_stream(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as daemon:
+        daemon.bind(("127.0.0.1", 0))
+        daemon.settimeout(60)
+        address = f"127.0.0.1:{daemon.getsockname()[1]}"
+        with running(tmp_path, "functions.lambda_handler", AWS_XRAY_DAEMON_ADDRESS=address) as runtime:
+            trace_id = "1-5759e988-bd862e3fe1be46a994272793"
+            trace = f"Root={trace_id};Parent=53995c3f42cd8ad8;Sampled=1"
+            runtime.invoke(query(lines=200_000, fails="hang"), seconds=1.0, trace_id=trace)
+            segment = json.loads(daemon.recv(65_536).splitlines()[1])
+            assert (segment["trace_id"], segment["name"]) == (trace_id, "## lambda_handler")
+            assert segment["end_time"] - segment["start_time"] > 0.8
+            runtime.invoke(query(lines=1), trace_id=trace.replace("Sampled=1", "Sampled=0"))
+            runtime.invoke(query(lines=1), trace_id=trace)
+            assert json.loads(daemon.recv(65_536).splitlines()[1])["id"] != segment["id"]
+            assert all("message" in line or "_aws" in line for line in runtime.end())
