@@ -100,12 +100,12 @@ def test_a_request_to_s3_that_hangs(log_lines: Lines, released: threading.Event,
 
 
 class Indexed(IndexedTable):
-    """A table of 12,500 files that is read by its index."""
+    """A table of 18,000 files that is read by its index."""
 
     def __init__(self) -> None:
         self.env = SharedTable()
         super().__init__(self.env.lake)
-        self.begin(*files(0, 12_500))
+        self.begin(*files(0, 18_000))
         self.build()
         self.env.tables = replace(self.env.tables, delta=self.reader())
         self.faults = 0
@@ -129,7 +129,7 @@ class Indexed(IndexedTable):
 def test_an_error_of_dynamodb(log_lines: Lines, log_fails: bool) -> None:
     """The log has the remaining files. If it cannot be read either, the client sees the error."""
     table = Indexed()
-    table.fail_after(180)  # of about 200
+    table.fail_after(260)
     if log_fails:
 
         def fail() -> None:
@@ -142,5 +142,5 @@ def test_an_error_of_dynamodb(log_lines: Lines, log_fails: bool) -> None:
         check_failed(seen, log_lines, checks_end=False, ended="failed")
         return
     found = [document["file"]["id"] for document in seen.documents if "file" in document]
-    assert (seen.complete, len(found), len(set(found))) == (True, 12_500, 12_500)
+    assert (seen.complete, len(found), len(set(found))) == (True, 18_000, 18_000)
     assert [line["ended"] for line in log_lines if line["message"] == "request"] == ["complete"]
