@@ -1,10 +1,14 @@
 """What tests of streamed answers share: tables, a server in this process, and readers that see every byte."""
 
 import contextlib
+import io
 import json
 import os
 import re
 import socket
+import subprocess
+import sys
+import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -14,13 +18,20 @@ from urllib.parse import urlsplit
 
 import pyarrow.parquet as pq
 import pytest
+import requests
+import urllib3
 from deltalake import DeltaTable
 
+from cli.embedded.ministack import stop_process
 from cli.serve.app import Front, import_functions
+from cli.serve.gateway import HttpRequest, proxy_event
 from cli.serve.routes import PREFIX, Routes, read_routes
 from cli.serve.server import bind, serving
 from core.catalog.admin import CatalogAdmin
 from core.sharing.services import process_services
+from tests.runtime_api import Invocation, RuntimeApiEmulator
+from tests.runtime_api import environment as lambda_environment
+from tests.server import ROOT
 
 SECONDS = 120
 SHARE, SCHEMA = "large", "public"
@@ -160,3 +171,43 @@ def read_raw(raw: socket.socket) -> RawAnswer:
             blocks.append(stream.read(size))
             stream.readline()
         return RawAnswer(head.decode(), b"".join(blocks), has_last_chunk=True)
+
+
+@contextlib.contextmanager
+def running_loop(handler: str, variables: Mapping[str, str]) -> Iterator[RuntimeApiEmulator]:
+    """Runs a function of this checkout in the loop that streams, against an emulator of Lambda's Runtime API."""
+    with RuntimeApiEmulator() as api:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "core.runtime.streaming"],
+            cwd=ROOT,
+            env={**lambda_environment(api, handler, str(ROOT)), **variables, "AWS_LAMBDA_FUNCTION_NAME": "f"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+        )
+        try:
+            yield api
+        finally:
+            stop_process(process, SECONDS)
+
+
+class LambdaAdapter(requests.adapters.HTTPAdapter):
+    """Lets a session of `requests` call a function in the place of API Gateway."""
+
+    def __init__(self, api: RuntimeApiEmulator, *, seconds: float = SECONDS) -> None:
+        super().__init__()
+        self._api = api
+        self._seconds = seconds
+
+    def send(self, request: requests.PreparedRequest, *_: object, **__: object) -> requests.Response:  # type: ignore[override]
+        url = urlsplit(request.url or "")
+        headers = tuple((name, str(value)) for name, value in request.headers.items())
+        body = request.body.encode() if isinstance(request.body, str) else request.body or b""
+        sent = HttpRequest(request.method or "", url.path, url.query, headers, body)
+        event = proxy_event(sent, read_routes().match(sent.method, sent.path), now=time.time())
+        received = self._api.invoke(Invocation(event, seconds=self._seconds))
+        if received.error:
+            raise requests.exceptions.ChunkedEncodingError(received.error["errorMessage"])
+        raw = urllib3.HTTPResponse(
+            io.BytesIO(received.body), received.prelude["headers"], received.status, preload_content=False
+        )
+        return self.build_response(request, raw)
