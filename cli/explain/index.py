@@ -144,7 +144,7 @@ class TimedIndexes:
         if index is None or index.build not in snapshot.checkpoint_id:
             return None
         with self._watch.on(Stage.FILES):
-            deque(selection.kept(snapshot.batches(selection.predicate), Observed()), maxlen=0)
+            deque(selection.kept(snapshot.batches_after(selection.predicate, 0), Observed()), maxlen=0)
         if self._failed:
             return None
         read = self._watch.chunks_read

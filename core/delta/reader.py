@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO, cast
 
-from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, ParquetFile
+from core.delta.log.checkpoint import Checkpoint
 from core.delta.log.commits import check_count, check_size, fetched, in_commit_timestamp
 from core.delta.log.damage import log_file
 from core.delta.log.listing import is_commit
+from core.delta.log.parquet import ParquetFile
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
 from core.delta.log.segment import LogSegment, NotReconciledError, replaced_commits
 from core.delta.snapshot import LoadedSnapshot
@@ -90,10 +91,8 @@ def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[ParquetFi
 
 def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     try:
-        unlinked = OPEN_FILES.exists()
-        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not unlinked))  # noqa: SIM115
-        if unlinked:  # the file is then removed even if the process is killed
-            Path(file.name).unlink()
+        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=False))  # noqa: SIM115
+        Path(file.name).unlink()  # the file is then removed even if the process is killed
         try:
             objects.save(info.key, file, info.etag)
         except BaseException:

@@ -45,7 +45,8 @@ def answer_query(
     answer, head = begin_snapshot(table, storage, options, snapshot)
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     options.observed.hints_ignored = selection.ignored_parts()
-    kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
+    batches = snapshot.batches_after(selection.predicate, start.last_file)
+    kept = selection.kept(batches, options.observed, start.rows)
 
     pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
