@@ -114,13 +114,14 @@ class TimedIndexes:
         self._store = store
         self._indexes = StoredIndexes(store)
         self._watch = watch
+        self._stored: StoredIndex | None = None  # keeps the root for the next call
         self._found: TimedIndex | None = None
         self._problems: list[str] = []
         self._failed = False
 
     def latest(self, location_uri: str) -> TimedIndex | None:
         with self._watch.on(Stage.ROOT), _recorded(self._problems):
-            found = self._indexes.latest(location_uri)
+            found = self._stored = self._indexes.latest(location_uri)
         if found is None:
             return None
         self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch, self._problems)

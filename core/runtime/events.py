@@ -29,11 +29,6 @@ MAX_ANSWER_BYTES = 6_291_556
 PAGE_END_BYTES = 4096
 # JSON escapes a character with at most 6 characters, as in \u0000.
 MAX_ESCAPED = 6
-TOO_LARGE = (
-    "The response is larger than the 6 MB that this server can send. Ask for pages with maxFiles if the client can "
-    "page, request fewer files with a predicate (jsonPredicateHints) or a limitHint, accept gzip, or read the table's "
-    "directory with temporary table credentials if the provider offers them."
-)
 
 
 class ProxyResponse(TypedDict):
@@ -41,6 +36,14 @@ class ProxyResponse(TypedDict):
     headers: dict[str, str]
     body: str
     isBase64Encoded: bool
+
+
+def too_large(max_bytes: int) -> str:
+    return (
+        f"The response is larger than the {max_bytes // 1_000_000} MB that this server can send. Ask for pages with "
+        "maxFiles if the client can page, request fewer files with a predicate (jsonPredicateHints) or a limitHint, "
+        "accept gzip, or read the table's directory with temporary table credentials if the provider offers them."
+    )
 
 
 def request_from_event(event: Mapping[str, Any]) -> Request:
@@ -107,7 +110,7 @@ def _text(chunks: Iterable[bytes], room: int, page: PageRoom | None) -> str:
         page.limit(_TextMeter(room))
     text = b"".join(_at_most(room, chunks)).decode()
     if len(text) * MAX_ESCAPED > room and _sent_bytes(text) - len('""') > room:
-        raise AnswerTooLargeError(TOO_LARGE)
+        raise AnswerTooLargeError(too_large(MAX_ANSWER_BYTES))
     return text
 
 
@@ -204,5 +207,5 @@ def _at_most(room: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         room -= len(piece)
         if room < 0:
-            raise AnswerTooLargeError(TOO_LARGE)
+            raise AnswerTooLargeError(too_large(MAX_ANSWER_BYTES))
         yield piece

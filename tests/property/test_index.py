@@ -123,7 +123,6 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(packing, "CONTENT_BYTES", 5500)
         patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
-        patch.setattr(store, "FIRST_BYTES", 1)
         yield
 
 

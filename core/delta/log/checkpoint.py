@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from arro3.core import RecordBatch
 
 from core.delta.log import actions
+from core.delta.log.actions import memory_of
 from core.delta.log.batch import AddBatch, FileBatch
 from core.delta.log.damage import undamaged, valid_actions
 from core.delta.log.parquet import CheckpointFile, ParquetFile
 from core.delta.log.reading import EncodedFiles, SkipPoint
-from core.delta.log.rows import FileRows, PartitionCache
+from core.delta.log.rows import BYTES_PER_PARTITION, FileRows, PartitionCache
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
 from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
 
@@ -67,11 +68,14 @@ class Checkpoint:
         self._encoded = EncodedFiles(self._parts, skip_points, BATCH_ROWS)
         self._tags = _tags(self._hashes)
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
-        self._own_bytes = encoded_bytes + self._decoded_bytes + BYTES_PER_FILE * len(self._sizes)
+        inline_bytes = sum(memory_of(add) for batch in self._inline for add in batch.adds())
+        kept_bytes = encoded_bytes + inline_bytes + self._decoded_bytes
+        self._fixed_bytes = kept_bytes + BYTES_PER_FILE * len(self._sizes)
 
     @property
     def memory_bytes(self) -> int:
-        return self._own_bytes + self._encoded.memory_bytes
+        """Grows while partition values are read for the first time, and with paused readings."""
+        return self._fixed_bytes + BYTES_PER_PARTITION * len(self._partitions) + self._encoded.memory_bytes
 
     @property
     def protocol(self) -> Protocol | None:

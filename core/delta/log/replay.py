@@ -75,16 +75,8 @@ class ReplayState:
     """The totals of the checkpoint's files that no later commit added or removed."""
     totals: Totals
     """The totals of all live files."""
-    commit_bytes: int
-    """Approximate memory of `files`."""
-
-    @property
-    def memory_bytes(self) -> int:
-        return self.commit_bytes + (self.checkpoint.memory_bytes if self.checkpoint else 0)
-
-    @property
-    def disk_bytes(self) -> int:
-        return self.checkpoint.disk_bytes if self.checkpoint else 0
+    memory_bytes: int
+    """Without the checkpoint, which several versions share."""
 
     def batches(self, predicate: "Predicate | None", after: int = 0) -> Iterator[NumberedBatch]:
         """Yields the live files after number `after`. May leave out files that the predicate rules out."""
@@ -151,6 +143,7 @@ class Replay:
         kept = self._kept()
         live = list(filter(None, self._files.values()))
         vectors = sum(add.deletion_vector is not None for add in live)
+        memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
         logged = self._in_commit_timestamp
         timestamp = in_commit_timestamp if logged is None else logged
         return ReplayState(
@@ -162,7 +155,7 @@ class Replay:
             files=self._files,
             kept=kept,
             totals=kept.plus(Totals(len(live), sum(add.size for add in live), vectors)),
-            commit_bytes=sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live)),
+            memory_bytes=memory_bytes + metadata.memory_bytes,
         )
 
     @property

@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from core.index.read.files import IndexedFiles
     from core.pruning.predicate import Predicate
 
-# Approximate memory of a chunk's entry in the root, and of each of its zone maps.
-BYTES_PER_ENTRY = 500
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class StoredIndex:
     store: IndexStore
     table: str
@@ -56,8 +53,7 @@ class StoredIndex:
 
     @property
     def memory_bytes(self) -> int:
-        zones = len(self.root.chunks) * len(self.root.zones)
-        return BYTES_PER_ENTRY * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
+        return self.root.memory_bytes
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         return totals_of(self.entries(keys))
