@@ -30,11 +30,20 @@ LARGE_TABLE = 50_000
 class SnapshotLoader:
     """Use it only while the cached table's lock is held."""
 
-    def __init__(self, cached: CachedTable, storage: StorageSession, log: CachedLog, index: Indexes | None) -> None:
+    def __init__(
+        self,
+        cached: CachedTable,
+        storage: StorageSession,
+        log: CachedLog,
+        index: Indexes | None,
+        max_log_bytes: float | None = None,
+    ) -> None:
+        """With `max_log_bytes`, reading a longer log raises `LongLogError`."""
         self._cached = cached
         self._storage = storage
         self._log = log
         self._index = index
+        self._max_log_bytes = max_log_bytes
 
     def latest(self, log: Log) -> LoadedSnapshot:
         """Loads the latest version from the cached snapshot, an index, or the log alone."""
@@ -132,7 +141,15 @@ class SnapshotLoader:
         from core.delta.reader import read_snapshot
 
         storage = self._storage
-        return read_snapshot(storage.objects(), storage.location, segment, base.state if base else None, checkpoint)
+        from_log = base is None and checkpoint is None
+        return read_snapshot(
+            storage.objects(),
+            storage.location,
+            segment,
+            base.state if base else None,
+            checkpoint,
+            max_log_bytes=self._max_log_bytes if from_log else None,
+        )
 
 
 def index_build(loaded: LoadedSnapshot) -> str | None:
