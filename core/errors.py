@@ -95,6 +95,13 @@ class DeadlineExceededError(SharingError):
     code = "DEADLINE_EXCEEDED"
 
 
+class QueryFailedError(SharingError):
+    """An asynchronous query failed. A 400, because it stays failed."""
+
+    status = 400
+    code = "QUERY_FAILED"
+
+
 class UnauthenticatedError(SharingError):
     status = 401
     code = "UNAUTHENTICATED"

@@ -71,10 +71,12 @@ class AsyncQuery:
     source: Source
     request: QueryRequest
     version: int
-    """The version to answer. For the latest version, it may rise until the query is done."""
+    """The version to answer. If it is not pinned, it may rise until the query is done."""
     tip: str
     chain_start: int
     """When the first answer of the chain of pages and refreshes was given, in seconds since 1970."""
+    pinned: int
+    """1 if exactly this version was requested, 0 if the latest one was."""
     expires_at: int
     sent_at: int
     """When the worker was last asked to prepare the query."""
@@ -104,10 +106,10 @@ class AsyncQuery:
         """`chain_start` is that of the refresh token, if the request has one."""
         started = int(now) if chain_start is None else chain_start
         # A refresh names its version itself. Without one, a repeated submission may find a newer version.
-        pinned = None if request.refresh_token is None else (version, tip)
+        refreshed = None if chain_start is None else (version, tip)
         identity = (recipient_id, table_id, request.idempotency_key, request.checksum, request.include_refresh_token)
         return cls(
-            key=checksum(*identity, pinned),
+            key=checksum(*identity, refreshed),
             secret=secrets.token_hex(SECRET_CHARACTERS // 2),
             recipient_id=recipient_id,
             table_id=table_id,
@@ -116,6 +118,7 @@ class AsyncQuery:
             version=version,
             tip=tip,
             chain_start=started,
+            pinned=int(request.reads_history or chain_start is not None),
             expires_at=started + CHAIN_SECONDS,
             sent_at=int(now),
         )
@@ -128,10 +131,6 @@ class AsyncQuery:
     def checksum(self) -> str:
         """Binds the page tokens to this query. The key depends on all its parameters."""
         return self.key
-
-    @property
-    def is_of_latest_version(self) -> bool:
-        return not self.request.reads_history
 
     def belongs_to(self, query_id: str, recipient_id: str, table_id: str) -> bool:
         is_id = hmac.compare_digest(self.id.encode(), query_id.encode(errors="surrogatepass"))

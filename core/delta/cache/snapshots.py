@@ -92,11 +92,27 @@ class SnapshotLoader:
         for loaded in (self._cached.latest, self._cached.older):
             if loaded and _is_at(loaded, log, version) and loaded.snapshot.checkpoint_id == checkpoint_id:
                 return loaded
+        start, _, build = checkpoint_id.partition(":index-")
+        if build:
+            return self._from_build(log, int(start), build, version)
         try:
             segment = log.segment_from_checkpoint(checkpoint_id, version)
         except ChangedLogError:  # the checkpoint may be of an old version and newer than the cached listing
             segment = self._log.whole().segment_from_checkpoint(checkpoint_id, version)
         self._cached.older = older = self._read(segment)
+        return older
+
+    def _from_build(self, log: Log, start: int, build: str, version: int) -> LoadedSnapshot:
+        try:
+            indexed = self._index.of_build(self._storage.location.uri, build) if self._index else None
+        except UnusableIndexError:
+            indexed = None
+        if indexed is None:
+            raise ChangedLogError(version)
+        checkpoint_id = f"{start}:index-{build}"
+        if log.version < version or not log.reaches(version):
+            log = self._log.whole()
+        self._cached.older = older = self._read(log.segment_after(start, checkpoint_id, version), checkpoint=indexed)
         return older
 
     def from_log(self, log: Log, version: int) -> Snapshot:
