@@ -30,15 +30,12 @@ METHOD = """\
               responses: {{}}
               x-amazon-apigateway-integration:
 """
-BUFFERED = """\
+INTEGRATION = """\
 type: aws_proxy
 httpMethod: POST
-uri: !Sub "arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2015-03-31/functions/${{{function}.Arn}}/invocations"
-"""
-STREAMED = """\
-type: aws_proxy
-httpMethod: POST
-uri: !Sub "arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/2021-11-15/functions/${{{function}.Arn}}/response-streaming-invocations"
+uri: !Sub "arn:${{AWS::Partition}}:apigateway:${{AWS::Region}}:lambda:path/{date}/functions/${{{function}.Arn}}/{operation}"
+"""  # noqa: E501
+STREAMING = """\
 responseTransferMode: STREAM
 timeoutInMillis: 900000
 """
@@ -81,13 +78,16 @@ def _definition(routes: Iterable[Route]) -> str:
 
 def _method(route: Route) -> str:
     method = METHOD.format(method=ANY_METHOD if route.method == ANY else route.method.lower())
-    buffered = BUFFERED.format(function=route.function.name)
+    buffered = _integration(route, "2015-03-31", "invocations")
     if not route.streams:
         return method + indent(buffered, " " * 16)
-    # Either branch of the condition is one item of a list.
-    branches = (STREAMED.format(function=route.function.name), buffered)
-    items = ["- " + indent(branch, "  ").lstrip() for branch in branches]
+    streamed = _integration(route, "2021-11-15", "response-streaming-invocations") + STREAMING
+    items = ["- " + indent(branch, "  ").lstrip() for branch in (streamed, buffered)]
     return method.rstrip("\n") + " !If\n" + indent("- Streamed\n" + "".join(items), " " * 16)
+
+
+def _integration(route: Route, date: str, operation: str) -> str:
+    return INTEGRATION.format(function=route.function.name, date=date, operation=operation)
 
 
 def _throttle(route: Route) -> str:

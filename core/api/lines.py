@@ -72,3 +72,8 @@ def end_stream_line(
         "minUrlExpirationTimestamp": min_url_expiration_timestamp,
     }
     return dump_line({"endStreamAction": {name: value for name, value in action.items() if value is not None}})
+
+
+def failed_stream_line(message: str, status: int) -> bytes:
+    """The last line of an answer that failed after its first line. Clients decide by `status` whether to retry."""
+    return dump_line({"endStreamAction": {"errorMessage": message, "httpStatusErrorCode": status}})

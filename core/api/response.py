@@ -9,6 +9,7 @@ from typing import Any
 
 from core.api.json import dumps
 from core.api.room import PageRoom
+from core.api.size import AnswerSize
 from core.errors import MethodNotAllowedError, SharingError, UnauthenticatedError
 
 JSON = "application/json; charset=utf-8"
@@ -25,15 +26,26 @@ class Response:
     body: Iterator[bytes] = field(default_factory=lambda: iter(()))
     room: PageRoom | None = None
     """The room of a page. A front end can limit it before it reads the body. None if the answer cannot end early."""
+    size: AnswerSize | None = None
+    """The size of a listing that cannot end early. None if the answer is a page or short."""
+    ends_with_action: bool = False
+    """Whether the client takes the answer as complete only if an endStreamAction without an error is its last line."""
 
 
 def json_response(document: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(status, {"Content-Type": JSON, **(headers or {})}, iter((dumps(document),)))
 
 
-def ndjson_response(lines: Iterable[bytes], *, headers: dict[str, str], room: PageRoom | None = None) -> Response:
+def ndjson_response(
+    lines: Iterable[bytes],
+    *,
+    headers: dict[str, str],
+    room: PageRoom | None = None,
+    size: AnswerSize | None = None,
+    ends_with_action: bool = False,
+) -> Response:
     """`lines` must include their line endings."""
-    return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines), room)
+    return Response(200, {"Content-Type": NDJSON, **headers}, _blocks(lines), room, size, ends_with_action)
 
 
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
@@ -50,15 +62,17 @@ def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
         yield b"".join(block)
 
 
+def error_text(error: SharingError, request_id: str) -> str:
+    return f"{error.message} (request id: {request_id})" if error.status == 500 else error.message
+
+
 def error_response(error: SharingError, *, request_id: str = "") -> Response:
     headers: dict[str, str] = {}
-    message = error.message
     if isinstance(error, UnauthenticatedError):
         # RFC 6750: include an error code only if the request had a token.
         detail = ', error="invalid_token"' if error.token_was_sent else ""
         headers["WWW-Authenticate"] = f'Bearer realm="delta-sharing"{detail}'
     elif isinstance(error, MethodNotAllowedError):
         headers["Allow"] = ", ".join(error.allowed)
-    elif error.status == 500:
-        message = f"{message} (request id: {request_id})"
-    return json_response({"errorCode": error.code, "message": message}, status=error.status, headers=headers)
+    document = {"errorCode": error.code, "message": error_text(error, request_id)}
+    return json_response(document, status=error.status, headers=headers)

@@ -68,23 +68,32 @@ def finish_within(seconds: float | None, work: Callable[[threading.Event], T]) -
     results: list[T] = []
     failures: list[BaseException] = []
     finished = threading.Event()
-    worker = _idle_worker()
 
     def task() -> None:
         try:
             results.append(work(stopped))
         except BaseException as error:  # noqa: BLE001 - raised again by the waiting thread
             failures.append(error)
-        _idle.append(worker)
-        finished.set()
 
-    worker.start(task)
+    start_work(task, then=finished.set)
     if not finished.wait(seconds):
         stopped.set()
         return None
     if failures:
         raise failures[0]
     return results[0]
+
+
+def start_work(work: Callable[[], None], *, then: Callable[[], None]) -> None:
+    """Runs `work` in a thread that no other request uses. It must not raise. Calls `then` when the thread is idle."""
+    worker = _idle_worker()
+
+    def task() -> None:
+        work()
+        _idle.append(worker)
+        then()
+
+    worker.start(task)
 
 
 def _idle_worker() -> _Worker:

@@ -16,24 +16,17 @@ from core.api.requests.request import Request
 from core.api.response import Response
 from core.api.room import PageRoom
 from core.errors import AnswerTooLargeError
+from core.runtime.compression import FAST, strong_compressor
 
 if TYPE_CHECKING:
     from isal.isal_zlib import Compress
 
-# FAST is a level of ISA-L. It takes a quarter of the time of zlib's fastest level and compresses listings better.
-# SMALL is a level of zlib for answers that are too large otherwise. It saves another 10% and takes 15 times as long.
-FAST, SMALL = 2, 6
 GZIP_FORMAT = 31
 MAX_ANSWER_BYTES = 6_291_556
 # Kept free on a page for the endStreamAction with two tokens, and for what gzip adds at the end.
 PAGE_END_BYTES = 4096
 # JSON escapes a character with at most 6 characters, as in \u0000.
 MAX_ESCAPED = 6
-TOO_LARGE = (
-    "The response is larger than the 6 MB that this server can send. Ask for pages with maxFiles if the client can "
-    "page, request fewer files with a predicate (jsonPredicateHints) or a limitHint, accept gzip, or read the table's "
-    "directory with temporary table credentials if the provider offers them."
-)
 
 
 class ProxyResponse(TypedDict):
@@ -41,6 +34,14 @@ class ProxyResponse(TypedDict):
     headers: dict[str, str]
     body: str
     isBase64Encoded: bool
+
+
+def too_large(max_bytes: int) -> str:
+    return (
+        f"The response is larger than the {max_bytes // 1_000_000} MB that this server can send. Ask for pages with "
+        "maxFiles if the client can page, request fewer files with a predicate (jsonPredicateHints) or a limitHint, "
+        "accept gzip, or read the table's directory with temporary table credentials if the provider offers them."
+    )
 
 
 def request_from_event(event: Mapping[str, Any]) -> Request:
@@ -107,7 +108,7 @@ def _text(chunks: Iterable[bytes], room: int, page: PageRoom | None) -> str:
         page.limit(_TextMeter(room))
     text = b"".join(_at_most(room, chunks)).decode()
     if len(text) * MAX_ESCAPED > room and _sent_bytes(text) - len('""') > room:
-        raise AnswerTooLargeError(TOO_LARGE)
+        raise AnswerTooLargeError(too_large(MAX_ANSWER_BYTES))
     return text
 
 
@@ -187,10 +188,10 @@ def _gzip(body: Iterator[bytes], room: int, page: PageRoom | None) -> bytes:
 
 
 def _gzip_small(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(SMALL, zlib.DEFLATED, GZIP_FORMAT)
+    compressor = strong_compressor(GZIP_FORMAT)
     for chunk in chunks:
         yield compressor.compress(chunk)
-    yield compressor.flush()
+    yield compressor.flush(zlib.Z_FINISH)
 
 
 def _decompress(compressed: bytes, piece: int = 65_536) -> Iterator[bytes]:
@@ -204,5 +205,5 @@ def _at_most(room: int, pieces: Iterable[bytes]) -> Iterator[bytes]:
     for piece in pieces:
         room -= len(piece)
         if room < 0:
-            raise AnswerTooLargeError(TOO_LARGE)
+            raise AnswerTooLargeError(too_large(MAX_ANSWER_BYTES))
         yield piece

@@ -5,14 +5,18 @@ URLs, headers or literals of a predicate.
 """
 
 import os
-from collections.abc import Callable
-from functools import cache, wraps
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING
 
 from aws_lambda_powertools.logging import Logger
 from aws_lambda_powertools.metrics import EphemeralMetrics, MetricUnit
 
 from core.sharing.call import Observed
+
+if TYPE_CHECKING:
+    from aws_lambda_powertools.tracing import Tracer
 
 NAMESPACE = "Sluice"
 # Different for each stack, because all stacks in an account share one namespace.
@@ -20,13 +24,12 @@ SERVICE = os.environ.get("POWERTOOLS_SERVICE_NAME", "sluice")
 
 logger = Logger(service=SERVICE)
 
-Function = TypeVar("Function", bound=Callable[..., Any])
-
 
 def record(
     route: str, observed: Observed, *, request_id: str, status: int, error_code: str | None, seconds: float
 ) -> None:
-    milliseconds = round(seconds * 1000, 1)
+    milliseconds = _milliseconds(seconds)
+    first_byte = None if observed.first_byte_seconds is None else _milliseconds(observed.first_byte_seconds)
     logger.info(
         "request",
         extra={
@@ -40,8 +43,12 @@ def record(
             "files_listed": observed.files_listed,
             "files_pruned": observed.files_pruned,
             "hints_ignored": observed.hints_ignored or None,
+            "stats_reduced": observed.stats_reduced or None,
             "latency_ms": milliseconds,
             "stage": observed.stage,
+            "ended": observed.ended,
+            "bytes_sent": observed.bytes_sent,
+            "first_byte_ms": first_byte,
         },
     )
     # `Metrics` is shared by a process and would mix up concurrent requests in `sluice serve`.
@@ -52,6 +59,10 @@ def record(
     metrics.add_metric("FilesListed", MetricUnit.Count, observed.files_listed)
     metrics.add_metric("FilesPruned", MetricUnit.Count, observed.files_pruned)
     metrics.add_metric("UrlsSigned", MetricUnit.Count, observed.urls_signed)
+    if observed.bytes_sent is not None:
+        metrics.add_metric("BytesSent", MetricUnit.Bytes, observed.bytes_sent)
+    if first_byte is not None:
+        metrics.add_metric("FirstByte", MetricUnit.Milliseconds, first_byte)
     metrics.flush_metrics()
     if error_code is not None:
         errors = EphemeralMetrics(namespace=NAMESPACE, service=SERVICE)
@@ -61,23 +72,27 @@ def record(
         errors.flush_metrics()
 
 
-def traced(function: Function) -> Function:
-    """Adds X-Ray segments to sampled requests.
+def _milliseconds(seconds: float) -> float:
+    return round(seconds * 1000, 1)
+
+
+@contextmanager
+def segment() -> Iterator[None]:
+    """Adds an X-Ray segment to a sampled request.
 
     Imports the X-Ray SDK on the first sampled request. The import takes 50 ms, and most cold starts in a burst are not
     sampled.
     """
+    if "Sampled=1" not in os.environ.get("_X_AMZN_TRACE_ID", ""):
+        yield
+        return
+    with _tracer().provider.in_subsegment("## lambda_handler") as subsegment:
+        subsegment.put_annotation("Service", SERVICE)
+        yield
 
-    @cache
-    def with_segments() -> Callable[..., Any]:
-        from aws_lambda_powertools.tracing import Tracer
 
-        tracer = Tracer(service=SERVICE, auto_patch=False)
-        return tracer.capture_lambda_handler(function, capture_response=False, capture_error=False)
+@cache
+def _tracer() -> "Tracer":
+    from aws_lambda_powertools.tracing import Tracer
 
-    @wraps(function)
-    def lambda_handler(event: object, context: object) -> object:
-        sampled = "Sampled=1" in os.environ.get("_X_AMZN_TRACE_ID", "")
-        return (with_segments() if sampled else function)(event, context)
-
-    return cast("Function", lambda_handler)
+    return Tracer(service=SERVICE, auto_patch=False)

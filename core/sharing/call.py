@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 # The stages of a request: reading the catalog; assuming the storage role and reading the table's log; selecting,
 # signing and writing the files.
 CATALOG, TABLE, ANSWER = "catalog", "table", "answer"
+# How a streamed answer can end.
+COMPLETE, FAILED, DEADLINE, DISCONNECTED = "complete", "failed", "deadline", "disconnected"
 
 
 @dataclass(slots=True)
@@ -27,7 +29,13 @@ class Observed:
     hints_ignored: list[str] = field(default_factory=list)
     """Columns of predicate hints that could not be used, each with the reason. Never a literal."""
     urls_signed: int = 0
+    stats_reduced: bool = False
+    """Whether the statistics of files were reduced because the answer would have been too large."""
     stage: str = CATALOG
+    ended: str | None = None
+    """How the answer ended. None, like the next values, if it was not streamed."""
+    bytes_sent: int | None = None
+    first_byte_seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,8 @@ even if history is not shared.
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from core.api.requests.query import QueryRequest
@@ -18,6 +19,7 @@ from core.delta.index import is_index
 from core.delta.snapshot import Snapshot
 from core.errors import ChangedLogError, InvalidParameterError, LongLogError
 from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
+from core.sharing.call import Observed
 from core.sharing.metadata import begin_snapshot
 from core.sharing.ranges import answer_stream
 from core.sharing.row_counts import FooterRowCounts
@@ -93,6 +95,8 @@ def answer_snapshot(
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     options.observed.hints_ignored = selection.ignored_parts()
     kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
+    keeps_all = selection.predicate is None and selection.limit is None
+    answer.size.expect(snapshot.num_files, count=None if keeps_all else partial(_count, selection, snapshot))
 
     pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
@@ -105,6 +109,12 @@ def answer_snapshot(
         refresh_token=tokens.issue_refresh(*pinned, after=chain.refresh) if query.include_refresh_token else None,
     )
     return answer.response(snapshot.version, body, paged=query.page_size is not None)
+
+
+def _count(selection: Selection, snapshot: Snapshot) -> int:
+    """Returns the number of files that a query keeps. Without row counts from footers, it may be a little more."""
+    kept = replace(selection, footers=None).kept(snapshot.batches(selection.predicate), Observed())
+    return sum(len(batch.file_numbers) for batch in kept)
 
 
 def snapshot_of_page(tables: SharedTables, table: Table, storage: StorageSession, page: SnapshotPage) -> Snapshot:

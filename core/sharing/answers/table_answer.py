@@ -17,13 +17,14 @@ from core.api.requests.capabilities import DELTA, FILE_ID_HASH_HEADER, HEADER, C
 from core.api.requests.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.api.room import PageRoom
+from core.api.size import AnswerSize
 from core.catalog.model import Table
 from core.delta.log.batch import FileBatch
 from core.delta.model import FileAction, Metadata, Protocol, Remove
 from core.delta.paths import FilePaths
 from core.delta.snapshot import SnapshotSummary
 from core.errors import TableFilesError, UnsupportedOperationError
-from core.sharing.answers.file_lines import FramedFiles, file_lines
+from core.sharing.answers.file_lines import FramedFiles, file_lines, with_reduced_stats
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
 from core.storage.location import S3Location
@@ -67,6 +68,7 @@ class TableAnswer(ABC):
         self._digest = hashlib.sha256 if (options.file_id_hash or self.response_format) == DELTA else hashlib.md5
         self._expires_at = storage.expires_at_ms
         self.room = PageRoom()
+        self.size = AnswerSize()
 
     @abstractmethod
     def protocol_line(self, protocol: Protocol, version: int | None = None) -> bytes: ...
@@ -80,7 +82,9 @@ class TableAnswer(ABC):
         """Yields the lines of a snapshot's files, in blocks of one or more lines."""
         for begin in range(0, files.num_files, FILES_PER_WRITE):
             block = files.between(begin, begin + FILES_PER_WRITE)
-            yield from file_lines(self._framed(block, version, timestamp), block.num_files)
+            for lines in file_lines(self._framed(block, version, timestamp), block.num_files):
+                self.size.written += lines.count(b"\n")
+                yield lines
 
     def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:
         """Yields lines like `file_lines` as long as the page has room for them. Returns the number of files written."""
@@ -151,7 +155,8 @@ class TableAnswer(ABC):
         }
         if self._options.file_id_hash is not None:
             headers[FILE_ID_HASH_HEADER] = self._options.file_id_hash
-        return ndjson_response(body, headers=headers, room=self.room if paged else None)
+        room, size = (self.room, None) if paged else (None, self.size)
+        return ndjson_response(body, headers=headers, room=room, size=size, ends_with_action=confirmed)
 
     def with_end(self, body: PagedLines, *, required: bool, refresh_token: str | None = None) -> Iterator[bytes]:
         """Adds an endStreamAction only if it is required or requested. Clients fail on one that they do not expect."""
@@ -169,6 +174,10 @@ class TableAnswer(ABC):
         if totals is not None:
             extra |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
         return extra
+
+    def _fitting(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the fields of files, with reduced statistics if the answer would be too large otherwise."""
+        return with_reduced_stats(fields) if self.size.reduced else fields
 
     def _urls(self, paths: Sequence[str]) -> list[str]:
         self._observed.files_listed += len(paths)
