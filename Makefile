@@ -81,7 +81,7 @@ package: $(DIST)/.built
 	@cp -R $(DIST)/$(PACKAGES_FOR)/$(PACKAGE)/. "$(FOLDER)"
 
 # Depends on folders too, because removing a file changes only its folder.
-$(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
+$(DIST)/.built: uv.lock infra/build.py infra/full/stream $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
 	@$(MAKE) --no-print-directory build
 
 .PHONY: build-job

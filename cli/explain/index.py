@@ -127,6 +127,9 @@ class TimedIndexes:
         self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch, self._problems)
         return self._found
 
+    def of_build(self, location_uri: str, build: str) -> StoredIndex:
+        return self._indexes.of_build(location_uri, build)
+
     def distrust(self, location_uri: str) -> None:
         self._indexes.distrust(location_uri)
         self._failed = True

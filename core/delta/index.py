@@ -11,6 +11,13 @@ from core.delta.log.replay import CheckpointFiles
 from core.delta.model import FileKey
 from core.storage.objects import ObjectInfo
 
+INDEX = ":index-"
+
+
+def is_index(checkpoint_id: str) -> bool:
+    """Whether a snapshot with this checkpoint id was read from an index."""
+    return INDEX in checkpoint_id
+
 
 class UnusableIndexError(Exception):
     """An index is missing, damaged or cannot be read.
@@ -40,6 +47,9 @@ class Indexes(Protocol):
 
     def latest(self, location_uri: str) -> TableIndex | None:
         """The live index of a table. Returns None if it has none, or if its index is distrusted."""
+
+    def of_build(self, location_uri: str, build: str) -> TableIndex:
+        """The index of a build, live or not. Raises `UnusableIndexError` if it does not exist."""
 
     def distrust(self, location_uri: str) -> None:
         """Stops using the table's index for a while."""

@@ -115,6 +115,8 @@ class Commit:
     """In log order."""
     changes_no_row: bool
     """Whether the commit is a MERGE whose metrics count no inserted, updated or deleted rows."""
+    progress: float
+    """The share of the range that is read with this commit, by bytes of commits."""
 
 
 def file_key(file: Add | Remove) -> FileKey:

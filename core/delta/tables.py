@@ -7,13 +7,13 @@ from typing import NamedTuple, TypeVar
 
 from core.delta.cache.failover import IndexFailover
 from core.delta.cache.log import CachedLog
-from core.delta.cache.snapshots import SnapshotLoader
+from core.delta.cache.snapshots import SnapshotLoader, index_build
 from core.delta.cache.tables import CachedTable, CacheLimits, TableCache
 from core.delta.history import check_commits
 from core.delta.index import Indexes, UnusableIndexError
 from core.delta.model import Commit
 from core.delta.snapshot import Snapshot, SnapshotSummary
-from core.errors import TableFilesError
+from core.errors import LongLogError, TableFilesError
 from core.storage.session import StorageSession
 
 T = TypeVar("T")
@@ -45,12 +45,14 @@ class DeltaTables:
         timestamp_ms: int | None = None,
         since_version: int = 0,
         staleness_seconds: float = 0,
+        max_log_bytes: float | None = None,
     ) -> Snapshot:
         """Returns the latest snapshot, or that of a version or of a timestamp.
 
-        Raises `BeforeHistoryError` if the timestamp is before the commit of `since_version`.
+        Raises `BeforeHistoryError` if the timestamp is before the commit of `since_version`, and `LongLogError` if more
+        than `max_log_bytes` of the log would have to be read. 0 also refuses snapshots of the log that are in memory.
         """
-        table = self._open(storage)
+        table = self._open(storage, max_log_bytes)
         since = table.log.request_start - staleness_seconds
 
         def read() -> Snapshot:
@@ -60,6 +62,8 @@ class DeltaTables:
                 loaded = table.snapshots.at(version)
             else:
                 loaded = table.snapshots.latest(table.log.since(since, index=self._index))
+            if max_log_bytes == 0 and index_build(loaded) is None:
+                raise LongLogError(loaded.snapshot.version, loaded.snapshot.tip)
             return table.failover.protected(loaded)
 
         return self._read(table, read)
@@ -133,10 +137,10 @@ class DeltaTables:
         self._cache.evict()
         return result
 
-    def _open(self, storage: StorageSession) -> "_OpenTable":
+    def _open(self, storage: StorageSession, max_log_bytes: float | None = None) -> "_OpenTable":
         cached = self._cache.table(storage)
         log = CachedLog(cached, storage, self._now)
-        snapshots = SnapshotLoader(cached, storage, log, self._index)
+        snapshots = SnapshotLoader(cached, storage, log, self._index, max_log_bytes)
         failover = IndexFailover(cached, storage.location.uri, log, snapshots, self._index)
         return _OpenTable(cached, log, snapshots, failover)
 

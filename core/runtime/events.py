@@ -16,13 +16,11 @@ from core.api.requests.request import Request
 from core.api.response import Response
 from core.api.room import PageRoom
 from core.errors import AnswerTooLargeError
+from core.runtime.compression import FAST, strong_compressor
 
 if TYPE_CHECKING:
     from isal.isal_zlib import Compress
 
-# FAST is a level of ISA-L. It takes a quarter of the time of zlib's fastest level and compresses listings better.
-# SMALL is a level of zlib for answers that are too large otherwise. It saves another 10% and takes 15 times as long.
-FAST, SMALL = 2, 6
 GZIP_FORMAT = 31
 MAX_ANSWER_BYTES = 6_291_556
 # Kept free on a page for the endStreamAction with two tokens, and for what gzip adds at the end.
@@ -190,10 +188,10 @@ def _gzip(body: Iterator[bytes], room: int, page: PageRoom | None) -> bytes:
 
 
 def _gzip_small(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    compressor = zlib.compressobj(SMALL, zlib.DEFLATED, GZIP_FORMAT)
+    compressor = strong_compressor(GZIP_FORMAT)
     for chunk in chunks:
         yield compressor.compress(chunk)
-    yield compressor.flush()
+    yield compressor.flush(zlib.Z_FINISH)
 
 
 def _decompress(compressed: bytes, piece: int = 65_536) -> Iterator[bytes]:

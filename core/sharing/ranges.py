@@ -132,6 +132,7 @@ def answer_range(
     gate = FormatGate(chosen, options.capabilities, commit_range.before.protocol, commit_range.before.metadata)
     if chosen == DELTA and not commit_range.with_protocol:
         gate.allow_only(protocol)
+    answer.size.expect(1.0)
     lines = _lines(answer, commit_range, protocol, commits, select, gate, token_at)
     body = answer.with_end(lines, required=commit_range.page_size is not None)
     return answer.response(commit_range.first.version, body, paged=commit_range.page_size is not None)
@@ -160,6 +161,7 @@ def _lines(
     answer.room.add(first_lines)
     yield first_lines
     remaining = commit_range.page_size or sys.maxsize
+    progress = 0.0
     pending: list[bytes] = []  # lines that must be on the same page as the next file
     for commit in commits:
         files = select(commit)
@@ -177,10 +179,12 @@ def _lines(
             if not answer.room.take(lines):
                 answer.take_back(1)
                 return token_at(page)
+            answer.size.written = progress + (commit.progress - progress) * (written + 1) / len(files)
             yield lines
             pending.clear()
             remaining, written = remaining - 1, written + 1
             page = page._replace(version=commit.version, files=written)
+        answer.size.written = progress = commit.progress
     if pending:
         lines = b"".join(pending)
         if not answer.room.take(lines, files=0):

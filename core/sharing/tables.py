@@ -43,8 +43,15 @@ class SharedTables:
             ) from None
 
     def snapshot(
-        self, table: Table, storage: StorageSession, *, version: int | None, timestamp: str | None
+        self,
+        table: Table,
+        storage: StorageSession,
+        *,
+        version: int | None,
+        timestamp: str | None,
+        max_log_bytes: float | None = None,
     ) -> Snapshot:
+        """Raises `LongLogError` if more than `max_log_bytes` of the log would have to be read."""
         if version is not None or timestamp is not None:
             require_history(table)
         if version is not None:
@@ -56,6 +63,7 @@ class SharedTables:
                 timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
                 since_version=table.start_version,
                 staleness_seconds=self._staleness(table),
+                max_log_bytes=max_log_bytes,
             )
         except BeforeHistoryError as error:
             if error.version == table.start_version > 0:

@@ -18,13 +18,14 @@ from core.index.read import store
 from core.index.read.indexes import StoredIndexes
 from core.index.read.store import IndexStore
 from core.index.write import packing
+from core.index.write.version_build import IndexTable, build_incrementally, live_index
 from core.index.write.writer import IndexWriter
 from core.sharing.answers import delta_answer
 from core.sharing.answers.file_lines import delta_files, file_lines
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
-from pipeline.storage import TableObjects
+from core.storage.objects import TableObjects
+from pipeline.local_build import build_locally
 from tests.examples import examples
 from tests.memory_dynamodb import MemoryDynamoDB, error
 from tests.property.delta_history import STEPS, History, Step, stats_text

@@ -30,11 +30,20 @@ LARGE_TABLE = 50_000
 class SnapshotLoader:
     """Use it only while the cached table's lock is held."""
 
-    def __init__(self, cached: CachedTable, storage: StorageSession, log: CachedLog, index: Indexes | None) -> None:
+    def __init__(
+        self,
+        cached: CachedTable,
+        storage: StorageSession,
+        log: CachedLog,
+        index: Indexes | None,
+        max_log_bytes: float | None = None,
+    ) -> None:
+        """With `max_log_bytes`, reading a longer log raises `LongLogError`."""
         self._cached = cached
         self._storage = storage
         self._log = log
         self._index = index
+        self._max_log_bytes = max_log_bytes
 
     def latest(self, log: Log) -> LoadedSnapshot:
         """Loads the latest version from the cached snapshot, an index, or the log alone."""
@@ -83,11 +92,27 @@ class SnapshotLoader:
         for loaded in (self._cached.latest, self._cached.older):
             if loaded and _is_at(loaded, log, version) and loaded.snapshot.checkpoint_id == checkpoint_id:
                 return loaded
+        start, _, build = checkpoint_id.partition(":index-")
+        if build:
+            return self._from_build(log, int(start), build, version)
         try:
             segment = log.segment_from_checkpoint(checkpoint_id, version)
         except ChangedLogError:  # the checkpoint may be of an old version and newer than the cached listing
             segment = self._log.whole().segment_from_checkpoint(checkpoint_id, version)
         self._cached.older = older = self._read(segment)
+        return older
+
+    def _from_build(self, log: Log, start: int, build: str, version: int) -> LoadedSnapshot:
+        try:
+            indexed = self._index.of_build(self._storage.location.uri, build) if self._index else None
+        except UnusableIndexError:
+            indexed = None
+        if indexed is None:
+            raise ChangedLogError(version)
+        checkpoint_id = f"{start}:index-{build}"
+        if log.version < version or not log.reaches(version):
+            log = self._log.whole()
+        self._cached.older = older = self._read(log.segment_after(start, checkpoint_id, version), checkpoint=indexed)
         return older
 
     def from_log(self, log: Log, version: int) -> Snapshot:
@@ -133,7 +158,15 @@ class SnapshotLoader:
         from core.delta.reader import read_snapshot
 
         storage = self._storage
-        return read_snapshot(storage.objects(), storage.location, segment, base.state if base else None, checkpoint)
+        from_log = base is None and checkpoint is None
+        return read_snapshot(
+            storage.objects(),
+            storage.location,
+            segment,
+            base.state if base else None,
+            checkpoint,
+            max_log_bytes=self._max_log_bytes if from_log else None,
+        )
 
 
 def index_build(loaded: LoadedSnapshot) -> str | None:

@@ -82,12 +82,14 @@ def read_commits(get: Get, log: Log, start: int, end: int) -> Iterator[Commit]:
 
 
 def _commits(get: Get, files: Mapping[int, ObjectInfo], timestamps: Mapping[int, int]) -> Iterator[Commit]:
+    total_bytes, read_bytes = sum(file.size for file in files.values()), 0
     with fetched(get, files.values()) as contents:
         for version, content in zip(files, contents, strict=True):
-            yield parse_commit(content, version, timestamps[version])
+            read_bytes += files[version].size
+            yield parse_commit(content, version, timestamps[version], read_bytes / max(total_bytes, 1))
 
 
-def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
+def parse_commit(content: bytes, version: int, file_timestamp: int, progress: float = 1.0) -> Commit:
     files: list[FileAction] = []
     found: dict[str, actions.TableAction] = {}
     with valid_actions(commit_file(version)) as at:
@@ -108,6 +110,7 @@ def parse_commit(content: bytes, version: int, file_timestamp: int) -> Commit:
         metadata=found["metaData"].parsed(actions.metadata) if "metaData" in found else None,
         files=tuple(files),
         changes_no_row="commitInfo" in found and _changes_no_row(found["commitInfo"].content),
+        progress=progress,
     )
 
 

@@ -67,11 +67,14 @@ class Build:
         table: str,
         *,
         name: str | None = None,
+        listed: bool = True,
         now: Callable[[], float] = time.time,
     ) -> None:
+        """The head never names a build that is not `listed`, such as one of an old version for a single query."""
         self.writer = writer
         self.table = table
         self.name = name or uuid.uuid4().hex[:16]
+        self._listed = listed
         self._now = now
         self._began_at = now()
 
@@ -109,9 +112,10 @@ class Build:
         buckets: Sequence[Place],
         expected: str | None,
     ) -> Head:
-        """Writes the root, moves the head and deletes unused items.
+        """Writes the root, moves the head if the build is listed, and deletes unused items.
 
-        Raises `LostRaceError` if `expected` is no longer the live build.
+        Raises `LostRaceError` if `expected` is no longer the live build. The build can then still be read by its name,
+        until its grace period ends.
         """
         root = Root(
             indexed.version,
@@ -134,11 +138,15 @@ class Build:
             self._now(),
             round(self._now() - self._began_at, 3),
         )
-        winner = self.writer.move_head(self.table, head, expected)
-        if winner is not None:
-            raise LostRaceError(winner)
-        if expected is not None:  # starts the grace period of the build that was replaced
-            self.writer.begin(self.table, expected, self._now())
+        if self._listed:
+            winner = self.writer.move_head(self.table, head, expected)
+            if winner is not None:
+                self.writer.begin(self.table, self.name, self._now())
+                raise LostRaceError(winner)
+            if expected is not None:  # starts the grace period of the build that was replaced
+                self.writer.begin(self.table, expected, self._now())
+        else:
+            self.writer.begin(self.table, self.name, self._now())
         try:
             Cleanup(self.writer, self.table, self._now).delete_unused(self.name, root)
         except (WriteFailedError, UnusableIndexError, ClientError, BotoCoreError) as problem:

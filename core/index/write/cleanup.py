@@ -17,12 +17,19 @@ class Cleanup:
     table: str
     now: Callable[[], float]
 
-    def delete_unused(self, live_build: str, live_root: Root) -> None:
-        """Deletes the items that no root in use names. A root is in use if it is live or within its grace period."""
-        roots, dead = [live_root], []
+    def delete_unused(self, new_build: str, new_root: Root) -> None:
+        """Deletes the items that no root in use names.
+
+        The root of the new build is in use, and so are that of the live build and those within their grace period.
+        """
+        roots, dead = [new_root], []
+        head = self.writer.head(self.table)
         for marker in self.writer.keys(self.table):
             build = marker.sk.removeprefix("B")
-            if marker.sk == build or build == live_build:
+            if marker.sk == build or build == new_build:
+                continue
+            if head is not None and build == head.build:
+                roots.append(Root.unpack(self.writer.root(self.table, build)))
                 continue
             if self.now() - self.writer.seen_at(marker) >= GRACE_SECONDS:
                 dead.append((marker, build))

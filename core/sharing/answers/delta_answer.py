@@ -78,7 +78,9 @@ class DeltaAnswer(TableAnswer):
         if any(vectors):
             descriptors, vector_ids = zip(*map(self._vector, vectors), strict=True)
             fields = {**fields, "deletionVector": descriptors}
-        return delta_files(kind, urls, ids, vector_ids, fields, expires_at, version=version, timestamp=timestamp)
+        return delta_files(
+            kind, urls, ids, vector_ids, self._fitting(fields), expires_at, version=version, timestamp=timestamp
+        )
 
     def _vector(self, vector: DeletionVector | None) -> tuple[dict[str, Any] | None, str | None]:
         """Returns the descriptor for clients, and the id of the file that contains the vector unless it is inline."""

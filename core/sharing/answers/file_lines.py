@@ -17,6 +17,7 @@ from arro3.core import Array, DataType, RecordBatch
 from arro3.io import write_ndjson
 
 from core.api.json import dump_line
+from core.api.statistics import reduced_statistics
 from core.delta.log.batch import ArrowField
 from core.delta.log.rows import is_text_map
 
@@ -77,6 +78,17 @@ def delta_files(
             "deltaSingleAction": {kind: {"path": urls, **fields}},
         }
     }
+
+
+def with_reduced_stats(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Replaces the statistics of files with their number of records."""
+    stats = fields.get("stats")
+    if stats is None:
+        return fields
+    if not isinstance(stats, ArrowField):
+        return {**fields, "stats": list(map(reduced_statistics, stats))}
+    reduced = list(map(reduced_statistics, stats.read()))
+    return {**fields, "stats": ArrowField(Array(reduced, type=DataType.string()), lambda: reduced)}
 
 
 def file_lines(files: FramedFiles, num_files: int) -> Iterator[bytes]:

@@ -49,4 +49,4 @@ class ParquetAnswer(TableAnswer):
         self, kind: str, paths: Sequence[str], fields: Mapping[str, Any], version: int | None, timestamp: int | None
     ) -> FramedFiles:
         urls, ids, expires_at = self._urls(paths), self._ids(paths), self._expires_at
-        return parquet_files(kind, urls, ids, fields, expires_at, version=version, timestamp=timestamp)
+        return parquet_files(kind, urls, ids, self._fitting(fields), expires_at, version=version, timestamp=timestamp)

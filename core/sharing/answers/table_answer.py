@@ -24,7 +24,7 @@ from core.delta.model import FileAction, Metadata, Protocol, Remove
 from core.delta.paths import FilePaths
 from core.delta.snapshot import SnapshotSummary
 from core.errors import TableFilesError, UnsupportedOperationError
-from core.sharing.answers.file_lines import FramedFiles, file_lines
+from core.sharing.answers.file_lines import FramedFiles, file_lines, with_reduced_stats
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
 from core.storage.location import S3Location
@@ -174,6 +174,10 @@ class TableAnswer(ABC):
         if totals is not None:
             extra |= {"size": totals.size, "numFiles": totals.num_files, **directory_fields(self._table)}
         return extra
+
+    def _fitting(self, fields: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns the fields of files, with reduced statistics if the answer would be too large otherwise."""
+        return with_reduced_stats(fields) if self.size.reduced else fields
 
     def _urls(self, paths: Sequence[str]) -> list[str]:
         self._observed.files_listed += len(paths)

@@ -19,7 +19,7 @@ from core.index.read.indexes import StoredIndexes
 from core.index.write.build import Build
 from core.index.write.cleanup import GRACE_SECONDS
 from core.index.write.full_build import build_full
-from pipeline.local_build import indexed
+from core.index.write.version_build import indexed
 from tests.job.index.builder import LOST, build
 from tests.job.index.embedded import EmbeddedIndex, paths
 

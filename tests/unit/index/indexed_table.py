@@ -20,11 +20,11 @@ from core.index.read.store import IndexStore
 from core.index.write.build import Build
 from core.index.write.full_build import build_full
 from core.index.write.incremental_build import build_incremental
+from core.index.write.version_build import IndexTable, indexed, live_index
 from core.index.write.writer import IndexWriter
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, indexed, live_index
-from pipeline.storage import TableObjects
+from core.storage.objects import TableObjects
 from tests.memory_dynamodb import MemoryDynamoDB
 from tests.unit.delta.builder import PROTOCOL, Action, TableInMemory, add, metadata
 
