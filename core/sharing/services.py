@@ -5,7 +5,7 @@ Each service is created on first use, so that a cold start of a listing route do
 
 import threading
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import botocore.session
 from botocore.config import Config
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
     from core.index.read.indexes import StoredIndexes
+    from core.queries.queue import Queue
+    from core.queries.store import QueryStore
+    from core.sharing.async_queries import AsyncQueries
     from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
@@ -39,6 +42,7 @@ class Services:
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._tables: SharedTables | None = None
+        self._async_queries: AsyncQueries | None = None
         self._directories: SharedDirectories | None = None
 
     @property
@@ -81,6 +85,29 @@ class Services:
 
         store = IndexStore(self._dynamodb, self._settings.index_table, max_cache_bytes=max_cache_bytes)
         return StoredIndexes(store)
+
+    @property
+    def async_queries(self) -> "AsyncQueries":
+        with self._lock:
+            if self._async_queries is None:
+                from core.sharing.async_queries import MEGABYTE, AsyncQueries
+
+                settings = self._settings
+                limit = None if settings.async_log_mb is None else settings.async_log_mb * MEGABYTE
+                self._async_queries = AsyncQueries(limit, *self._query_state())
+            return self._async_queries
+
+    def _query_state(self) -> "tuple[QueryStore, Queue] | tuple[()]":
+        settings = self._settings
+        if settings.index_table is None or settings.query_queue_url is None:
+            return ()
+        from core.queries.queue import Queue
+        from core.queries.store import QueryStore
+
+        def sqs() -> Any:
+            return self._session.create_client("sqs", region_name=settings.region, config=CLIENT_CONFIG)
+
+        return QueryStore(self._dynamodb, settings.index_table), Queue(sqs, settings.query_queue_url)
 
     @property
     def directories(self) -> "SharedDirectories":

@@ -42,14 +42,17 @@ class StoredIndexes:
         if self._now() < self._distrusted_until.get(table, 0):
             return None
         head = self._head(table)
-        if head is None:
-            return None
+        return None if head is None else self.of_build(location_uri, head.build)
+
+    def of_build(self, location_uri: str, build: str) -> StoredIndex:
+        """The index of a build, live or not. Raises `UnusableIndexError` if it does not exist."""
+        table = table_of(location_uri)
         with self._lock:
-            index = self._indexes.get(head.build)
+            index = self._indexes.get(build)
         if index is None:
-            index = StoredIndex(self._store, table, head.build, Root.unpack(self._store.root(table, head.build)))
+            index = StoredIndex(self._store, table, build, Root.unpack(self._store.root(table, build)))
             with self._lock:
-                self._indexes[head.build] = index
+                self._indexes[build] = index
         return index
 
     def distrust(self, location_uri: str) -> None:

@@ -237,7 +237,7 @@ def test_the_least_recently_used_checkpoints_are_evicted_if_the_disk_is_full(mon
 def test_an_older_version_counts_towards_the_limit():
     table = table_of_bytes("one", 10_000)
     table.commit(1, add("b", stats="x" * 10_000))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
+    tables = DeltaTables(limits=CacheLimits(30_000, 0))
     tables.snapshot(table.storage())
     tables.snapshot(table.storage(), version=0)
     table.requests.clear()
