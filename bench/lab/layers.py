@@ -24,6 +24,8 @@ class Layers:
     def install(self) -> None:
         """Wraps the layers of the query function. Call before its handler is imported."""
         from core.delta.log.checkpoint import Checkpoint
+        from core.delta.log.rows import FileRows
+        from core.index.layout.chunk import Chunk
         from core.index.read.store import IndexStore
         from core.index.read.table_index import StoredIndex
         from core.runtime.compression import GzipEncoder
@@ -35,7 +37,10 @@ class Layers:
         self._calls(table_answer.TableAnswer, "_ids", SIGN)
         self._calls(GzipEncoder, "encode", COMPRESS)
         self._calls(GzipEncoder, "finish", COMPRESS)
+        self._calls(table_answer, "with_reduced_stats", WRITE)
         self._calls(IndexStore, "_get", READ)
+        self._properties(Chunk, "files", READ)
+        self._properties(FileRows, "paths", READ)
         self._iterations(Checkpoint, "batches", READ)
         self._iterations(StoredIndex, "batches", READ)
         self._iterations(Selection, "kept", PRUNE)
@@ -45,13 +50,18 @@ class Layers:
         self.seconds.clear()
 
     def _calls(self, owner: Any, name: str, layer: str) -> None:
-        function = getattr(owner, name)
+        setattr(owner, name, self._wrapped(getattr(owner, name), layer))
 
+    def _properties(self, owner: Any, name: str, layer: str) -> None:
+        cached = owner.__dict__[name]
+        cached.func = self._wrapped(cached.func, layer)
+
+    def _wrapped(self, function: Callable[..., Any], layer: str) -> Callable[..., Any]:
         @wraps(function)
         def timed(*arguments: Any, **options: Any) -> Any:
             return self._timed(layer, lambda: function(*arguments, **options))
 
-        setattr(owner, name, timed)
+        return timed
 
     def _iterations(self, owner: Any, name: str, layer: str) -> None:
         function = getattr(owner, name)

@@ -1,8 +1,8 @@
 """The process of a function that streams, as Lambda starts it, for benchmarks: `python -m bench.lab.streaming`.
 
 It runs on one core. `BENCH_STREAMING` has the options of the benchmark as JSON: a longer session token, because the
-tokens of the emulator are shorter than those of AWS; a link without a throttle; no limit on the size of an answer;
-CPU times of the layers, which are written to a file at the end of each request.
+tokens of the emulator are shorter than those of AWS; a link without a throttle; no limit on the size of an answer; an
+index where the log is faster; CPU times of the layers, which are written to a file at the end of each request.
 """
 
 import base64
@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,8 @@ class Options:
     """Whether the function expects a slow link after the first megabytes, as in Lambda."""
     limited: bool = True
     """Whether an answer that is too large for Lambda gets reduced statistics."""
+    by_index: bool = False
+    """Whether to read an index where the log would be faster, as it is for full listings."""
     layers_path: str = ""
 
     def environment(self) -> dict[str, str]:
@@ -49,11 +52,20 @@ def main() -> None:
         streaming.UNTHROTTLED_BYTES = None  # type: ignore[assignment]
     if not options.limited:
         limit.LIMIT = sys.maxsize
+    if options.by_index:
+        _read_indexes()
     if options.token_characters:
         _lengthen_tokens(options.token_characters)
     if options.layers_path:
         _measure_layers(Path(options.layers_path))
     streaming.main()
+
+
+def _read_indexes() -> None:
+    from core.delta.source import Way
+    from core.delta.tables import DeltaTables
+
+    DeltaTables.__init__ = partialmethod(DeltaTables.__init__, way=Way.INDEX)  # type: ignore[assignment]
 
 
 def _lengthen_tokens(characters: int) -> None:
