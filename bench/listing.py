@@ -5,8 +5,8 @@ tokens have 1,000 characters, as in AWS. A cold listing is the first one of a fr
 the start of the process; a warm one is the second. Shares of time are CPU times of a separate run. The link is either
 free, or throttled as in AWS: 10 MB pass freely, the rest at 2 MB/s.
 
-A million files with full statistics do not fit into the 200 MB of a streamed answer unless they are compressed strongly,
-so the function may reduce statistics. The name of a result says which ones it has. The runs "full statistics" and
+A million files with full statistics fit into the 200 MB of a streamed answer only if they are compressed strongly, so
+the function may reduce statistics. The name of a result says which ones it has. The runs "full statistics" and
 "strongly compressed" lift the limit. `make bench-listing` takes about ten minutes.
 """
 
