@@ -103,6 +103,7 @@ class Bench:
         yield result(f"{name}, warm: first byte", warm.answer.first_byte * 1000, "ms", 0)
         yield result(f"{name}, warm: total", warm.answer.seconds, "s", 2)
         yield result(f"{name}, warm: lines", warm.lines / warm.answer.seconds, "lines/s", 0)
+        yield result(f"{name}, warm: lines per second of CPU time", warm.lines / warm.cpu_seconds, "lines/s", 0)
         if table == LARGEST:
             yield result(
                 f"{name}, warm: the reference server takes", REFERENCE_SECONDS / warm.answer.seconds, "x as long"

@@ -20,7 +20,7 @@ from bench.index_cases import KINDS
 from bench.lab.aws import SCHEMA, SHARE, TOKEN_VARIABLE
 from bench.lab.fresh import Figures
 from bench.lab.runtime_api import Answer, Link, RuntimeApi
-from bench.lab.server import Server
+from bench.lab.server import Server, cpu_seconds
 from bench.lab.streaming import Options
 
 HANDLER = "handlers.query_table.lambda_handler"
@@ -38,6 +38,8 @@ class Listing:
     """A full listing of a table."""
 
     answer: Answer
+    cpu_seconds: float
+    """Of the function. Other processes on its core do not lengthen it, unlike the duration of the answer."""
     lines: int
     reduced: bool
     """Whether the function reduced the statistics so that the answer fits."""
@@ -76,7 +78,7 @@ def run(
             api.wait_until_ready()
             init = time.perf_counter() - started
             event = _event(environment[TOKEN_VARIABLE], table)
-            answers = [_listing(api.invoke(event)) for _ in range(listings)]
+            answers = [_listing(api, event, process.pid) for _ in range(listings)]
             peak = memory_mb(process.pid, "VmHWM")
         layers = json.loads(Path(options.layers_path).read_text()) if options.layers_path else {}
     return Run(init, answers, peak, layers)
@@ -109,7 +111,10 @@ def _event(token: str, table: str) -> dict[str, object]:
     }
 
 
-def _listing(answer: Answer) -> Listing:
+def _listing(api: RuntimeApi, event: Mapping[str, object], pid: int) -> Listing:
+    cpu_before = cpu_seconds(pid)
+    answer = api.invoke(event)
+    cpu = cpu_seconds(pid) - cpu_before
     if answer.prelude["statusCode"] != http.client.OK:
         raise ValueError(f"the function answered {answer.prelude['statusCode']}")
     decompressor = zlib.decompressobj(GZIP)
@@ -120,7 +125,8 @@ def _listing(answer: Answer) -> Listing:
         last = (last + piece)[-PIECE:]
     if not decompressor.eof:
         raise ValueError("the answer is incomplete")
-    return Listing(answer, lines - len(("protocol", "metaData")), reduced=b"minValues" not in last.splitlines()[-1])
+    reduced = b"minValues" not in last.splitlines()[-1]
+    return Listing(answer, cpu, lines - len(("protocol", "metaData")), reduced)
 
 
 def memory_mb(pid: int, name: str) -> float:

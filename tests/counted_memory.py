@@ -94,7 +94,7 @@ def decoded_checkpoint() -> tuple[Callable[[], Any], Callable[[Any], int]]:
 
     def read() -> Checkpoint:
         checkpoint = Checkpoint([bytes(bytearray(content))])
-        for batch in checkpoint.batches():
+        for _, batch in checkpoint.batches():
             assert len(batch.partition_values) == len(batch.sizes) == len(batch.deletion_vectors)
         return checkpoint
 
