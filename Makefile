@@ -81,7 +81,7 @@ package: $(DIST)/.built
 	@cp -R $(DIST)/$(PACKAGES_FOR)/$(PACKAGE)/. "$(FOLDER)"
 
 # Depends on folders too, because removing a file changes only its folder.
-$(DIST)/.built: uv.lock infra/build.py $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
+$(DIST)/.built: uv.lock infra/build.py infra/full/stream $(shell find core handlers -name '*.py' -o -type d ! -name __pycache__)
 	@$(MAKE) --no-print-directory build
 
 .PHONY: build-job
@@ -135,6 +135,10 @@ bench-log: .venv/.all ## Measure reading and listing logs of 10k, 100k and 1M fi
 .PHONY: bench-index
 bench-index: .venv/.all ## Measure index builds, and queries with and without an index, on 10k, 100k and 1M files
 	$(RUN) bench.index
+
+.PHONY: bench-listing
+bench-listing: .venv/.all ## Measure full listings of up to 1M files by a streaming function, on a free and on a throttled link
+	$(RUN) bench.listing
 
 .PHONY: bench-serve
 bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, and count its S3 and DynamoDB requests

@@ -10,6 +10,7 @@ import hashlib
 import os
 import platform
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -26,7 +27,9 @@ SOURCES = ("core", "handlers")
 # (decision 0002), and only the command cross-checks tables with deltalake.
 PACKAGES = {"thin": "functions", "full": "table-functions"}
 # The handlers of the full package. All other routes are in the thin one.
-READ_TABLES = frozenset({"query_table", "table_changes", "table_metadata"})
+READ_TABLES = frozenset({"query_status", "query_table", "table_changes", "table_metadata"})
+# The program that starts the functions that stream. They are all in the full package.
+WRAPPER = ROOT / "infra" / "full" / "stream"
 # The handlers of other stacks, which have packages of their own (infra/build_job.py).
 OTHER_STACKS = frozenset({"start_index_job"})
 # Parts of core that no route uses: they write indexes, change the catalog, and compare tables with deltalake.
@@ -42,12 +45,14 @@ BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sts"})
 # Files that functions do not read, or that differ between machines. Licences stay.
 DROPPED = ["__pycache__", "tests", "bin", "sboms", "*-stubs", "*.pyi", "*.c", "py.typed", ".lock", "RECORD", "WHEEL"]
 MAX_UNPACKED = 250 * 2**20
+READABLE, EXECUTABLE = 0o644, 0o755
 
 IMPORTS = """
 import importlib, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 for module in sorted(pathlib.Path(sys.argv[1], "handlers").glob("[!_]*.py")):
     importlib.import_module(f"handlers.{module.stem}").lambda_handler
+importlib.import_module("core.runtime.streaming")
 """
 
 
@@ -61,6 +66,9 @@ def build(package: str, target: str, folder: Path) -> None:
     for handler in (folder / "handlers").glob("[!_]*.py"):
         if handler.stem in OTHER_STACKS or (handler.stem in READ_TABLES) != (package == "full"):
             handler.unlink()
+    if package == "full":
+        shutil.copyfile(WRAPPER, folder / WRAPPER.name)
+        (folder / WRAPPER.name).chmod(EXECUTABLE)
     _compile(folder, target)
     size = unpacked_size(folder)
     if size > MAX_UNPACKED:
@@ -99,12 +107,13 @@ def import_handlers(folder: Path) -> None:
 
 
 def write_zip(folder: Path, archive: Path) -> None:
-    """Writes an archive that depends only on the content: sorted, with one date and one mode for all files."""
+    """Writes an archive that depends only on names and content: sorted, with one date and fixed modes."""
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as written:
         for path in _files(folder):
             entry = zipfile.ZipInfo(path.relative_to(folder).as_posix())
             entry.compress_type = zipfile.ZIP_DEFLATED
-            entry.external_attr = 0o100644 << 16
+            mode = EXECUTABLE if entry.filename == WRAPPER.name else READABLE
+            entry.external_attr = (stat.S_IFREG | mode) << 16
             written.writestr(entry, path.read_bytes())
 
 

@@ -1,30 +1,31 @@
 """An ASGI application that invokes a function for each HTTP request.
 
-Functions block, as in Lambda, so each invocation runs in its own thread.
+Functions block, as in Lambda, so each invocation runs in its own thread. The answers of routes that stream are sent as
+they are written; those of others, and errors, at once.
 """
 
 import asyncio
 import importlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Executor
 from dataclasses import replace
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias, cast
 
-from cli.serve.gateway import HttpRequest, HttpResponse, LambdaContext, http_response, proxy_event
+from cli.serve.gateway import HttpRequest, HttpResponse, LambdaContext, SentStream, http_response, proxy_event
 from cli.serve.routes import Route, Routes
+from cli.serve.streams import Receive, Send, Stream, StreamingFunction, response_start, send_stream
 from core.api.response import error_response
 from core.errors import SharingError
 
 # The limit of API Gateway for a REST API.
 MAX_BODY_BYTES = 10 * 1024 * 1024
+FIRST_ERROR = 400
 
 LambdaHandler: TypeAlias = Callable[[Mapping[str, Any], object], Mapping[str, Any]]
-AccessLog: TypeAlias = Callable[[HttpRequest, HttpResponse, float], None]
+AccessLog: TypeAlias = Callable[[HttpRequest, HttpResponse | SentStream, float], None]
 Scope: TypeAlias = Mapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
@@ -76,17 +77,27 @@ class Front:
             answer = _error_answer(error)
         except ClientLeftError:
             return
-        await _send(answer, request, send)
+        sent: HttpResponse | SentStream
+        if isinstance(answer, HttpResponse):
+            await _send(answer, request, send)
+            sent = answer
+        else:
+            sent = await send_stream(answer, request, receive, send, self._threads)
         if self._access_log:
-            self._access_log(request, answer, time.perf_counter() - started)
+            self._access_log(request, sent, time.perf_counter() - started)
 
-    def answer(self, request: HttpRequest) -> HttpResponse:
+    def answer(self, request: HttpRequest) -> HttpResponse | Stream:
+        """Returns the answer: whole, or as a stream if the route streams and the request has no error."""
         try:
             match = self._routes.match(request.method, request.path)
             function = match.route.function
             event = proxy_event(request, match, now=time.time())
-            result = self._functions[function.handler](event, LambdaContext.of(function, request.request_id))
-            return http_response(result)
+            context = LambdaContext.of(function, request.request_id)
+            # HTTP/1.0 has no chunks, and the end of a connection would not tell a part from the whole.
+            if not match.route.streams or request.http_version == "1.0":
+                return http_response(self._functions[function.handler](event, context))
+            stream = cast("StreamingFunction", self._functions[function.handler]).stream(event, context)
+            return _whole(stream) if stream.status >= FIRST_ERROR else stream
         except SharingError as error:
             return _error_answer(error)
         except Exception:
@@ -102,6 +113,7 @@ def _request(scope: Scope) -> HttpRequest:
         query=scope["query_string"].decode("latin-1"),
         headers=tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in scope["headers"]),
         source_ip=scope["client"][0],
+        http_version=scope["http_version"],
     )
 
 
@@ -120,10 +132,16 @@ async def _body(request: HttpRequest, receive: Receive) -> bytes:
     return bytes(body)
 
 
+def _whole(stream: Stream) -> HttpResponse:
+    """Reads an error, which is short, to the end."""
+    try:
+        return HttpResponse.of(stream.status, stream.headers.items(), b"".join(stream))
+    finally:
+        stream.close()
+
+
 async def _send(answer: HttpResponse, request: HttpRequest, send: Send) -> None:
-    headers = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers]
-    headers.append((b"x-amzn-requestid", request.request_id.encode()))
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send(response_start(answer.status, answer.headers, request))
     # A response to HEAD has the headers of GET and no body.
     await send({"type": "http.response.body", "body": b"" if request.method == "HEAD" else answer.body})
 

@@ -32,6 +32,7 @@ class HttpRequest:
     body: bytes = b""
     source_ip: str = "127.0.0.1"
     request_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    http_version: str = "1.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,20 @@ class HttpResponse:
         """Sets Content-Length to the actual length of the body."""
         kept = [(name, value) for name, value in headers if name.lower() != "content-length"]
         return cls(status, (*kept, ("Content-Length", str(len(body)))), body)
+
+    @property
+    def size(self) -> int:
+        return len(self.body)
+
+
+@dataclass(frozen=True, slots=True)
+class SentStream:
+    """A response that was sent in blocks."""
+
+    status: int
+    size: int
+    """Number of bytes of the body that were sent."""
+    ended: str
 
 
 def proxy_event(request: HttpRequest, match: Match, *, now: float) -> dict[str, Any]:

@@ -14,10 +14,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal, TypeAlias
 
-from cli.serve.gateway import HttpRequest, HttpResponse
+from cli.serve.gateway import HttpRequest, HttpResponse, SentStream
+from cli.serve.streams import BROKEN, COMPLETE
 from core.runtime.observability import SERVICE
 
 LogFormat: TypeAlias = Literal["text", "json"]
+Answer: TypeAlias = HttpResponse | SentStream
 REFUSED, FAILED = 400, 500
 # Of an error message. A table's name or a parameter may be long.
 MAX_CHARACTERS = 500
@@ -26,7 +28,7 @@ MAX_REQUESTS = 1000
 # The attributes of a record that are not fields of the functions.
 STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 # Fields of a request that its line shows in another way.
-SHOWN_FIELDS = frozenset({"request_id", "status", "latency_ms", "error_code"})
+SHOWN_FIELDS = frozenset({"request_id", "status", "latency_ms", "error_code", "bytes_sent"})
 
 
 class TextLog(logging.Handler):
@@ -51,18 +53,18 @@ class TextLog(logging.Handler):
         if len(self._records) > MAX_REQUESTS:
             self._records.popitem(last=False)
 
-    def access(self, request: HttpRequest, answer: HttpResponse, seconds: float) -> None:
+    def access(self, request: HttpRequest, answer: Answer, seconds: float) -> None:
         with self.lock or contextlib.nullcontext():
             records = self._records.pop(request.request_id, [])
-        if answer.status < self._from_status and not records:
+        if answer.status < self._from_status and not _is_broken(answer) and not records:
             return
         path, milliseconds = _one_line(request.path), f"{seconds * 1000:.0f} ms"
-        line = f"{request.method} {path} {answer.status} {len(answer.body)} B {milliseconds}"
+        line = f"{request.method} {path} {answer.status} {answer.size} B {milliseconds}{_ended(answer)}"
         fields = " ".join(f"{name}={value}" for record in records for name, value in _fields(record))
         _write(f"{line} {_one_line(fields)}".rstrip() + _explanation(answer, records))
-        if answer.status >= FAILED:
-            for record in records:
-                _write("".join(traceback.format_exception(*record.exc_info)) if record.exc_info else "")
+        for record in records:
+            if record.exc_info and (answer.status >= FAILED or record.levelno >= logging.ERROR):
+                _write("".join(traceback.format_exception(*record.exc_info)))
 
 
 class JsonLog:
@@ -77,20 +79,22 @@ class JsonLog:
                 handler.setStream(sys.stderr)  # Lambda reads stdout
         return handlers
 
-    def access(self, request: HttpRequest, answer: HttpResponse, seconds: float) -> None:
-        if answer.status < self._from_status:
+    def access(self, request: HttpRequest, answer: Answer, seconds: float) -> None:
+        is_broken = _is_broken(answer)
+        if answer.status < self._from_status and not is_broken:
             return
         is_refused = answer.status >= REFUSED
         error = _error(answer) if is_refused else {}
         _write_json(
-            "WARNING" if is_refused else "INFO",
-            "refused" if is_refused else "answered",
+            "ERROR" if is_broken else "WARNING" if is_refused else "INFO",
+            "refused" if is_refused else "broken off" if is_broken else "answered",
             request_id=request.request_id,
             method=request.method,
             path=request.path,
             status=answer.status,
-            bytes=len(answer.body),
+            bytes=answer.size,
             latency_ms=round(seconds * 1000, 1),
+            **({"ended": answer.ended} if isinstance(answer, SentStream) else {}),
             error_code=error.get("errorCode"),
             error=error.get("message"),
         )
@@ -133,7 +137,16 @@ class _JsonFormatter(logging.Formatter):
         return _json_line(record.levelname, record.getMessage(), location=record.name, **fields)
 
 
-def _explanation(answer: HttpResponse, records: list[logging.LogRecord]) -> str:
+def _is_broken(answer: Answer) -> bool:
+    return isinstance(answer, SentStream) and answer.ended == BROKEN
+
+
+def _ended(answer: Answer) -> str:
+    """Returns how a stream ended, unless it is complete."""
+    return f" {answer.ended}" if isinstance(answer, SentStream) and answer.ended != COMPLETE else ""
+
+
+def _explanation(answer: Answer, records: list[logging.LogRecord]) -> str:
     """Returns why a request was refused: the message that the client got, and what only the server knows."""
     parts = [str(_error(answer).get("message", ""))] if answer.status >= REFUSED else []
     for record in records:
@@ -149,8 +162,10 @@ def _explanation(answer: HttpResponse, records: list[logging.LogRecord]) -> str:
     return said
 
 
-def _error(answer: HttpResponse) -> Mapping[str, Any]:
+def _error(answer: Answer) -> Mapping[str, Any]:
     """Returns the protocol's error object, or nothing if the answer has none, as the answer to HEAD."""
+    if isinstance(answer, SentStream):
+        return {}
     encodings = {value for name, value in answer.headers if name.lower() == "content-encoding"}
     try:
         error = json.loads(gzip.decompress(answer.body) if "gzip" in encodings else answer.body)

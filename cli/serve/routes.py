@@ -16,6 +16,7 @@ from core.errors import NotFoundError
 TEMPLATE = Path(__file__).parents[2] / "infra" / "template.yaml"
 PREFIX = "/delta-sharing"
 ANY = "ANY"
+STREAM = "RESPONSE_STREAM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,8 @@ class Route:
     resource: str
     """A path with variables, such as `/shares/{share}`. A final `{proxy+}` matches all remaining segments."""
     function: Function
+    streams: bool = False
+    """Whether the function sends its answer in parts, as it is made."""
 
     def match(self, path: str) -> dict[str, str] | None:
         """Returns the encoded variables of a path, or None if it does not match."""
@@ -89,6 +92,7 @@ def read_routes(template: Path = TEMPLATE, *, prefix: str = PREFIX) -> Routes:
                 event["Properties"]["Method"].upper(),
                 event["Properties"]["Path"],
                 _function(name, {**defaults, **resource["Properties"]}),
+                streams=event["Properties"].get("ResponseTransferMode") == STREAM,
             )
             for name, resource in document["Resources"].items()
             if resource["Type"] == "AWS::Serverless::Function"
@@ -120,7 +124,12 @@ def _is_greedy(segment: str) -> bool:
 
 
 def _function(name: str, properties: dict[str, Any]) -> Function:
-    return Function(name, properties["Handler"], properties["MemorySize"], properties["Timeout"])
+    return Function(name, properties["Handler"], properties["MemorySize"], _if_streamed(properties["Timeout"]))
+
+
+def _if_streamed(value: Any) -> Any:
+    """Returns the value that a setting has by default, when answers are streamed (`!If [Streamed, value, other]`)."""
+    return value["Fn::If"][1] if isinstance(value, dict) else value
 
 
 class _TemplateLoader(yaml.SafeLoader):

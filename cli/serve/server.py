@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import logging
 import socket
 import threading
 from collections.abc import Iterator
@@ -44,6 +45,11 @@ def _reason(error: Exception, host: str, port: int) -> str:
             return f"The server cannot listen on {host}, port {port}: {error}."
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Whether a message of uvicorn says something that the access log does not: a response that was broken off."""
+    return "without completing response" not in record.getMessage()
+
+
 @contextlib.contextmanager
 def serving(front: Front, bound: socket.socket) -> Iterator[None]:
     """Accepts requests inside the block. At the end, running requests have a few seconds to finish."""
@@ -62,6 +68,7 @@ def serving(front: Front, bound: socket.socket) -> Iterator[None]:
             timeout_graceful_shutdown=STOP_SECONDS,
         )
     )
+    logging.getLogger("uvicorn.error").addFilter(_is_news)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="http", daemon=True)
     thread.start()
     try:
@@ -81,3 +88,9 @@ class _Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self.accepts.set()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().shutdown(sockets)
+        # Those that are left have a client that does not read what was sent.
+        for connection in self.server_state.connections:
+            connection.transport.abort()

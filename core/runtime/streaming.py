@@ -195,7 +195,8 @@ def _log(error: BaseException, request_id: str | None = None) -> None:
 
 
 def _exit(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
+    # At once: Python drops the exception of `sys.exit` if the signal arrives in a destructor.
+    os._exit(0)
 
 
 def main() -> None:

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 
 from cli.embedded.environment import tool_python
 from cli.embedded.ministack import EmbeddedAws
+from cli.serve.routes import read_routes
 from core.storage.roles import Credentials
 from tests.integration import iam
 from tests.server import ROOT
@@ -40,6 +41,8 @@ class Stack:
     outputs: dict[str, str]
     resources: dict[str, str]
     """Physical IDs by logical ID."""
+    streaming: dict[str, "Streaming"]
+    """How the functions that stream were deployed before the stack was switched to buffered answers, by name."""
 
     @property
     def endpoint(self) -> str:
@@ -50,6 +53,15 @@ class Stack:
     def client(self, service: str) -> Any:
         """Returns a client with the permissions of the account's owner."""
         return iam.client(self.aws, service)
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """The parts of a deployed function and its route that the parameter ResponseMode decides."""
+
+    integration_uri: str
+    timeout_seconds: int
+    wrapper: str | None
 
 
 class Identity:
@@ -106,7 +118,12 @@ def _samconfig(folder: Path) -> Path:
 
 
 def deploy(aws: EmbeddedAws, packages: Path, folder: Path) -> Stack:
-    """Deploys the stack as a user who has the policy for deployments and nothing else."""
+    """Deploys the stack as a user who has the policy for deployments and nothing else.
+
+    Deploys it as it is by default, then again with buffered answers: the emulator answers requests to an integration
+    that streams with a 500, because it takes the end of the URI, `response-streaming-invocations`, for a part of the
+    function's name.
+    """
     s3 = iam.client(aws, "s3")
     for bucket in (DATA_BUCKET, OTHER_BUCKET):
         s3.create_bucket(Bucket=bucket)
@@ -116,21 +133,42 @@ def deploy(aws: EmbeddedAws, packages: Path, folder: Path) -> Stack:
     iam.client(aws, "s3", deployer).create_bucket(Bucket=PACKAGES_BUCKET)
     built = folder / "build"
     sam("build", "--build-dir", str(built), DIST=str(packages), PACKAGES_FOR="host", PYTHON=sys.executable)
-    sam(
-        *("deploy", "--template-file", str(built / "template.yaml"), "--config-file", str(_samconfig(folder))),
-        *("--no-confirm-changeset", "--no-progressbar"),
-        *("--parameter-overrides", f"DataBucketArns=arn:aws:s3:::{DATA_BUCKET}", f"AdminArns={admin_arn}"),
+    parameters = [f"DataBucketArns=arn:aws:s3:::{DATA_BUCKET}", f"AdminArns={admin_arn}"]
+    arguments = ("deploy", "--template-file", str(built / "template.yaml"), "--config-file", str(_samconfig(folder)))
+    run_deploy = partial(
+        sam,
+        *arguments,
+        *("--no-confirm-changeset", "--no-progressbar", "--parameter-overrides"),
+        *parameters,
         AWS_ENDPOINT_URL=aws.endpoint_url,
         AWS_ACCESS_KEY_ID=deployer.access_key_id,
         AWS_SECRET_ACCESS_KEY=deployer.secret_access_key,
     )
-    cloudformation = iam.client(aws, "cloudformation")
-    (described,) = cloudformation.describe_stacks(StackName=NAME)["Stacks"]
-    resources = cloudformation.describe_stack_resources(StackName=NAME)["StackResources"]
-    return Stack(
-        aws,
-        deployer,
-        admin,
-        {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]},
-        {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources},
-    )
+    run_deploy()
+    streaming = streaming_functions(aws)
+    run_deploy("ResponseMode=buffered")
+    (described,) = iam.client(aws, "cloudformation").describe_stacks(StackName=NAME)["Stacks"]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in described["Outputs"]}
+    return Stack(aws, deployer, admin, outputs, _resources(aws), streaming)
+
+
+def _resources(aws: EmbeddedAws) -> dict[str, str]:
+    resources = iam.client(aws, "cloudformation").describe_stack_resources(StackName=NAME)["StackResources"]
+    return {resource["LogicalResourceId"]: resource["PhysicalResourceId"] for resource in resources}
+
+
+def streaming_functions(aws: EmbeddedAws) -> dict[str, Streaming]:
+    """Returns how the functions whose routes stream are deployed now."""
+    resources, found = _resources(aws), {}
+    gateway, functions = iam.client(aws, "apigateway"), iam.client(aws, "lambda")
+    api = resources["Api"]
+    ids = {item["path"]: item["id"] for item in gateway.get_resources(restApiId=api, limit=500)["items"]}
+    for route in read_routes():
+        if route.streams:
+            name = route.function.name
+            method = {"restApiId": api, "resourceId": ids[route.resource], "httpMethod": route.method}
+            uri = gateway.get_integration(**method)["uri"]
+            deployed = functions.get_function_configuration(FunctionName=resources[name])
+            variables = deployed["Environment"]["Variables"]
+            found[name] = Streaming(uri, deployed["Timeout"], variables.get("AWS_LAMBDA_EXEC_WRAPPER"))
+    return found

@@ -14,7 +14,7 @@ import requests
 
 from core.catalog.admin import CatalogAdmin
 from tests.deploy.shared_tables import share_trips, trips
-from tests.deploy.stack import DATA_BUCKET, OTHER_BUCKET, Identity, Stack, sam
+from tests.deploy.stack import DATA_BUCKET, OTHER_BUCKET, Identity, Stack, sam, streaming_functions
 from tests.integration import iam
 from tests.server import ROOT
 
@@ -104,6 +104,17 @@ def test_every_deployed_route_has_a_throttle_of_its_own_and_unknown_routes_the_l
     assert len(limits) == len(EVERY_ROUTE)
 
 
+def test_the_parameter_response_mode_switches_a_deployed_stack(stack: Stack) -> None:
+    buffered = streaming_functions(stack.aws)
+    assert set(stack.streaming) == set(buffered) == {"QueryTable", "TableChanges", "QueryStatus"}
+    for before in stack.streaming.values():
+        assert before.integration_uri.endswith("/response-streaming-invocations")
+        assert (before.timeout_seconds, before.wrapper) == (900, "/var/task/stream")
+    for after in buffered.values():
+        assert after.integration_uri.endswith("/invocations")
+        assert (after.timeout_seconds, after.wrapper) == (28, None)
+
+
 # Log permissions are not tested: the emulator checks the ARN of the group, AWS checks the ARNs of its streams.
 CATALOG, INDEX, STORAGE = "reads the catalog", "reads the index", "assumes the storage role"
 LISTS = {CATALOG}
@@ -116,7 +127,7 @@ PERMISSIONS: dict[str, set[str]] = {
     "ListTables": LISTS,
     "ListAllTables": LISTS,
     "GetTable": LISTS,
-    "QueryStatus": LISTS,
+    "QueryStatus": READS,
     "TableVersion": OPENS,
     "TableMetadata": READS,
     "QueryTable": READS,

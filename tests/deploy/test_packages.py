@@ -17,6 +17,7 @@ from infra.build import (
     PACKAGES,
     READ_TABLES,
     ROOT,
+    WRAPPER,
     build,
     import_handlers,
     unpacked_size,
@@ -92,7 +93,7 @@ def test_only_the_full_package_has_a_parquet_reader_and_none_has_unused_dependen
         return {path.name for path in (for_lambda / package).iterdir() if not path.name.endswith(".dist-info")}
 
     assert {"core", "handlers", "botocore", "orjson", "aws_lambda_powertools"} <= top_level_names("thin")
-    assert top_level_names("full") - top_level_names("thin") == {"arro3"}
+    assert top_level_names("full") - top_level_names("thin") == {"arro3", WRAPPER.name}
     assert not {"boto3", "pydantic", "deltalake", "cli", "tests", "infra", "bin"} & top_level_names("full")
 
 

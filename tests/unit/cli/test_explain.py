@@ -102,6 +102,8 @@ def test_the_document_has_the_same_in_exact_numbers(explain):
             {"part": "id < 15", "usedBy": "statistics", "ignoredBecause": None},
             {"part": "p = 'a'", "usedBy": "partition values", "ignoredBecause": None},
         ],
+        "source": "log",
+        "sourceBecause": None,
         "index": None,
         "unusedIndexVersion": None,
         "unusedIndexBecause": None,
@@ -249,7 +251,6 @@ def test_without_a_predicate_all_chunks_are_read(indexed):
 
 
 def test_a_limit_stops_reading_but_not_counting(indexed, monkeypatch):
-    monkeypatch.setattr(store, "FIRST_BYTES", 1)
     monkeypatch.setattr(store, "BYTES_PER_GET", 1)
     document = indexed("--where", "p = 'c'", "--limit", "10", "--json").json
     assert document["index"]["chunksRead"] <= 2 < document["index"]["chunks"]

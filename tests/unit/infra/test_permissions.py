@@ -32,7 +32,7 @@ BEYOND_LOG_AND_TRACES = {
     "TableMetadata": CATALOG | INDEX | STORAGE,
     "QueryTable": CATALOG | INDEX | STORAGE,
     "TableChanges": CATALOG | INDEX | STORAGE,
-    "QueryStatus": CATALOG,
+    "QueryStatus": CATALOG | INDEX | STORAGE,
     "TemporaryTableCredentials": CATALOG | STORAGE,
     "UnknownRoute": set(),
 }

@@ -171,6 +171,17 @@ def test_pages_end_early_and_keep_their_statistics(limited: Any, log_lines: Line
     assert all("stats_reduced" not in line for line in log_lines)
 
 
+@pytest.mark.parametrize("kind", ["query", "predicate"])
+def test_the_rest_after_a_page_is_projected_without_the_page(limited: Any, log_lines: Lines, kind: str) -> None:
+    shared = table(from_checkpoint=True)
+    page = ask(shared, kind, "identity", maxFiles=NUM_FILES * 4 // 5 if kind == "query" else NUM_FILES * 2 // 5)
+    token = page.documents[-1]["endStreamAction"]["nextPageToken"]
+    rest = ask(shared, kind, "identity", pageToken=token)
+    limited(len(rest.body) * 1.5)
+    assert ask(shared, kind, "identity", pageToken=token).body == rest.body
+    assert all("stats_reduced" not in line for line in log_lines)
+
+
 def growing(size: AnswerSize, *, small: int, large: int) -> Iterator[bytes]:
     """Short lines first, then long ones, unless the statistics are reduced."""
     yield b'{"protocol":{}}\n{"metaData":{}}\n'
