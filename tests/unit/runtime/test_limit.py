@@ -223,6 +223,20 @@ def test_an_upper_bound_is_made_exact_before_an_answer_is_reduced_in_mid_stream(
     assert "stats_reduced" not in log_lines[-1]
 
 
+def test_a_failure_to_count_in_mid_stream_is_a_late_failure(limited: Any, log_lines: Lines) -> None:
+    def handle(_: Call) -> Response:
+        size = AnswerSize()
+        size.expect(20_000, count=lambda: 1 // 0)
+        return ndjson_response(growing(size, small=8000, large=1000), headers={}, size=size)
+
+    limited(4_000_000)
+    seen = read(stream(handle, event(encoding="identity")))
+    assert not seen.complete
+    assert [(line["ended"], line["error_code"]) for line in log_lines if line["message"] == "request"] == [
+        ("failed", "INTERNAL_ERROR")
+    ]
+
+
 @pytest.mark.parametrize("ends_with_action", [False, True])
 def test_an_answer_that_outgrows_the_limit_is_a_late_failure(
     limited: Any, log_lines: Lines, ends_with_action: bool
