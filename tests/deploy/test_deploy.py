@@ -71,7 +71,7 @@ EVERY_ROUTE = [
     ("POST", "/shares/sales/schemas/public/tables/trips/query", 200),
     ("POST", "/shares/sales/schemas/public/tables/trips/temporary-table-credentials", 200),
     ("GET", "/shares/sales/schemas/public/tables/trips/changes?startingVersion=0", 200),
-    ("POST", "/shares/sales/schemas/public/tables/trips/queries/0", 501),
+    ("POST", "/shares/sales/schemas/public/tables/trips/queries/0", 404),
 ]
 
 
