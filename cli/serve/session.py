@@ -35,6 +35,7 @@ from cli.embedded.setup import (
 )
 from cli.serve.app import Front, import_functions
 from cli.serve.logs import LogFormat, functions_logging, serve_log
+from cli.serve.memory import freed_memory_returned
 from cli.serve.routes import PREFIX, read_routes
 from cli.serve.server import bind, serving
 from cli.serve.worker import preparing_queries
@@ -95,6 +96,7 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
     """Serves inside the block. Calls `on_progress` with each step of the start."""
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(bind(options.host, options.port))
+        stack.enter_context(freed_memory_returned())
         stack.enter_context(environment_restored())
         os.environ |= {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_LOG_LEVEL": options.log_level}
         if options.async_log_mb is not None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import IO, cast
 
-from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, ParquetFile
+from core.delta.log.checkpoint import Checkpoint
 from core.delta.log.commits import (
     MAX_COMMIT_BYTES,
     MAX_COMMITS,
@@ -23,6 +23,7 @@ from core.delta.log.commits import (
 )
 from core.delta.log.damage import log_file
 from core.delta.log.listing import is_commit
+from core.delta.log.parquet import ParquetFile
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
 from core.delta.log.segment import LogSegment, NotReconciledError, digest_of, replaced_commits
 from core.delta.snapshot import LoadedSnapshot
@@ -121,10 +122,8 @@ def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[ParquetFi
 
 def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     try:
-        unlinked = OPEN_FILES.exists()
-        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not unlinked))  # noqa: SIM115
-        if unlinked:  # the file is then removed even if the process is killed
-            Path(file.name).unlink()
+        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=False))  # noqa: SIM115
+        Path(file.name).unlink()  # the file is then removed even if the process is killed
         try:
             objects.save(info.key, file, info.etag)
         except BaseException:

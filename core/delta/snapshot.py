@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from core.delta.features import check_readable
-from core.delta.log.batch import FileBatch
+from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.log.replay import ReplayState
 from core.delta.log.segment import digest_of
 from core.delta.model import Add, Metadata, Protocol
@@ -35,8 +35,9 @@ class SnapshotSummary:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot(SnapshotSummary):
-    batches: Callable[["Predicate | None"], Iterator[FileBatch]]
-    """Yields the live files, a few thousand at a time. May leave out files that the predicate rules out."""
+    batches_after: Callable[["Predicate | None", int], Iterator[NumberedBatch]]
+    """Yields the live files after a file number, a few thousand at a time. May leave out files that the predicate rules
+    out. The files before cost nothing, or nearly nothing."""
     checkpoint_id: str
     """Identifies the start of the log segment. Reads from the same start have the files in the same order."""
     tip: str
@@ -55,9 +56,14 @@ class Snapshot(SnapshotSummary):
             self.num_deletion_vectors,
         )
 
+    def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:
+        """Yields the live files. May leave out files that the predicate rules out."""
+        for batch in self.batches_after(predicate, 0):
+            yield batch.files
+
     def adds(self) -> Iterator[Add]:
         """Yields the live files."""
-        for batch in self.batches(None):
+        for batch in self.batches():
             yield from batch.adds()
 
 
@@ -80,7 +86,7 @@ class LoadedSnapshot:
             num_files=state.totals.num_files,
             size=state.totals.size,
             num_deletion_vectors=state.totals.num_deletion_vectors,
-            batches=state.batches,
+            batches_after=state.batches,
             checkpoint_id=state.segment.checkpoint_id,
             tip=digest_of([state.segment.tip]),
         )

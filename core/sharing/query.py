@@ -94,7 +94,8 @@ def answer_snapshot(
     answer, head = begin_snapshot(table, storage, options, snapshot)
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     options.observed.hints_ignored = selection.ignored_parts()
-    kept = selection.kept(snapshot.batches(selection.predicate), options.observed, start)
+    batches = snapshot.batches_after(selection.predicate, start.last_file)
+    kept = selection.kept(batches, options.observed, start.rows)
     keeps_all = selection.predicate is None and selection.limit is None
     answer.size.expect(snapshot.num_files, count=None if keeps_all else partial(_count, selection, snapshot))
 
@@ -113,7 +114,7 @@ def answer_snapshot(
 
 def _count(selection: Selection, snapshot: Snapshot) -> int:
     """Returns the number of files that a query keeps. Without row counts from footers, it may be a little more."""
-    kept = replace(selection, footers=None).kept(snapshot.batches(selection.predicate), Observed())
+    kept = replace(selection, footers=None).kept(snapshot.batches_after(selection.predicate, 0), Observed())
     return sum(len(batch.file_numbers) for batch in kept)
 
 

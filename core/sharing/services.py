@@ -16,7 +16,7 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from core.delta.index import Indexes
+    from core.index.read.indexes import StoredIndexes
     from core.queries.queue import Queue
     from core.queries.store import QueryStore
     from core.sharing.async_queries import AsyncQueries
@@ -31,6 +31,8 @@ CLIENT_CONFIG = Config(
     max_pool_connections=32,
     tcp_keepalive=True,
 )
+# The part of the cache memory that chunks of indexes may use. Tables have the rest.
+SHARE_OF_CHUNKS = 8
 
 
 class Services:
@@ -69,17 +71,20 @@ class Services:
 
                 storage = Storage.connect(self._settings, self._session)
                 limits = CacheLimits.of(self._settings.snapshot_cache_mb)
-                delta = DeltaTables(limits=limits, index=self._index())
+                index = self._index(limits.memory_bytes // SHARE_OF_CHUNKS)
+                for_tables = limits.without(index.cache_bytes if index else 0)
+                delta = DeltaTables(limits=for_tables, index=index)
                 self._tables = SharedTables(storage, delta, self._settings.staleness_seconds)
             return self._tables
 
-    def _index(self) -> "Indexes | None":
+    def _index(self, max_cache_bytes: int) -> "StoredIndexes | None":
         if self._settings.index_table is None:
             return None
         from core.index.read.indexes import StoredIndexes
         from core.index.read.store import IndexStore
 
-        return StoredIndexes(IndexStore(self._dynamodb, self._settings.index_table))
+        store = IndexStore(self._dynamodb, self._settings.index_table, max_cache_bytes=max_cache_bytes)
+        return StoredIndexes(store)
 
     @property
     def async_queries(self) -> "AsyncQueries":

@@ -95,7 +95,7 @@ def throttle(_: str) -> None:
 def lines(snapshot: Snapshot, hint: str | None = None, limit: int | None = None) -> list[bytes]:
     """The file lines of an answer in delta format, sorted."""
     selection = Selection.of(QueryRequest(predicate_hints=(hint,) if hint else (), limit_hint=limit), snapshot.metadata)
-    kept = selection.kept(snapshot.batches(selection.predicate), Observed())
+    kept = selection.kept(snapshot.batches_after(selection.predicate, 0), Observed())
     return sorted(line for each in kept for line in _lines(each.files))
 
 
@@ -124,7 +124,6 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(packing, "CONTENT_BYTES", 5500)
         patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
-        patch.setattr(store, "FIRST_BYTES", 1)
         yield
 
 

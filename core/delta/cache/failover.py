@@ -10,7 +10,7 @@ from core.delta.cache.log import CachedLog
 from core.delta.cache.snapshots import SnapshotLoader, index_build
 from core.delta.cache.tables import CachedTable
 from core.delta.index import Indexes, UnusableIndexError
-from core.delta.log.batch import FileBatch
+from core.delta.log.batch import NumberedBatch
 from core.delta.model import file_keys
 from core.delta.snapshot import LoadedSnapshot, Snapshot
 
@@ -41,11 +41,11 @@ class IndexFailover:
         """Returns the snapshot. If its index fails while it is read, the remaining files come from the log."""
         if index_build(loaded) is None:
             return loaded.snapshot
-        return replace(loaded.snapshot, batches=partial(self._batches, loaded))
+        return replace(loaded.snapshot, batches_after=partial(self._batches, loaded))
 
-    def _batches(self, loaded: LoadedSnapshot, predicate: "Predicate | None") -> Iterator[FileBatch]:
+    def _batches(self, loaded: LoadedSnapshot, predicate: "Predicate | None", after: int) -> Iterator[NumberedBatch]:
         try:
-            yield from loaded.snapshot.batches(predicate)
+            yield from loaded.snapshot.batches_after(predicate, after)
         except UnusableIndexError as problem:
             version = loaded.snapshot.version
             with self._cached.lock:
@@ -55,5 +55,6 @@ class IndexFailover:
                 snapshot = self._loader.from_log(log, version)
             added = {key for key, add in loaded.state.files.items() if add is not None}
             done = added.union(problem.keys_yielded())
-            for batch in snapshot.batches(predicate):
-                yield batch.only(key not in done for key in file_keys(batch.paths, batch.deletion_vectors))
+            for batch in snapshot.batches_after(predicate, 0):
+                keys = file_keys(batch.files.paths, batch.files.deletion_vectors)
+                yield batch.only(key not in done for key in keys)

@@ -40,7 +40,7 @@ class CachedLog:
         readable_from = -1
         if log is None:
             cached.clear()
-            indexed = index.latest(location.uri) if index else None
+            indexed = cached.index = index.latest(location.uri) if index else None
             if indexed:
                 log, readable_from = _log_from_index(indexed, objects, location), indexed.version
             log = log or latest_log(objects, location)

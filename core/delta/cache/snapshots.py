@@ -136,11 +136,12 @@ class SnapshotLoader:
         if self._index is None or (base and not index_build(base) and base.snapshot.num_files < LARGE_TABLE):
             return None
         try:
-            return self._index.latest(self._storage.location.uri)
+            self._cached.index = self._index.latest(self._storage.location.uri)
         except UnusableIndexError:
             if base is None:
                 raise
             return None
+        return self._cached.index
 
     def _advance(self, base: LoadedSnapshot | None, log: Log, version: int) -> LoadedSnapshot:
         """Loads a version from `base`, unless reading from the last checkpoint is shorter."""

@@ -105,7 +105,7 @@ def test_an_index_built_by_spark_returns_the_same_files_as_the_log(
     kept = [
         sorted(
             path
-            for batch in selection.kept(snapshot.batches(selection.predicate), Observed())
+            for batch in selection.kept(snapshot.batches_after(selection.predicate, 0), Observed())
             for path in batch.files.paths
         )
         for snapshot in (from_log, from_index)

@@ -139,7 +139,7 @@ def paths(snapshot: Snapshot) -> list[str]:
 
 def kept(snapshot: Snapshot, hint: str) -> list[str]:
     selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
-    found = selection.kept(snapshot.batches(selection.predicate), Observed())
+    found = selection.kept(snapshot.batches_after(selection.predicate, 0), Observed())
     return sorted(path for kept_files in found for path in kept_files.files.paths)
 
 

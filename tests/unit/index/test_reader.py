@@ -99,7 +99,6 @@ def test_a_query_stops_reading_at_its_limit() -> None:
 
 def test_only_a_few_chunks_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "BYTES_PER_GET", 2 * packing.CONTENT_BYTES)
-    monkeypatch.setattr(store, "FIRST_BYTES", 2 * packing.CONTENT_BYTES)
     monkeypatch.setattr(store, "CACHE_BYTES", 0)
     env = IndexedTable()
     env.begin(*files(0, 6000))
