@@ -132,8 +132,9 @@ class SnapshotLoader:
         return self._advance(base, log, log.version)
 
     def _latest_index(self, base: LoadedSnapshot | None) -> TableIndex | None:
-        """Returns the newest index, unless a small table is already in memory."""
-        if self._index is None or (base and not index_build(base) and base.snapshot.num_files < LARGE_TABLE):
+        """Returns the newest index, unless a small table is already in memory and may be answered from there."""
+        is_small = base and not index_build(base) and base.snapshot.num_files < LARGE_TABLE
+        if self._index is None or (is_small and self._max_log_bytes != 0):
             return None
         try:
             self._cached.index = self._index.latest(self._storage.location.uri)
