@@ -5,11 +5,14 @@ it. It only makes answers faster. If it cannot be used, the log is read instead.
 """
 
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from core.delta.log.replay import CheckpointFiles
-from core.delta.model import FileKey
+from core.delta.model import FileKey, Metadata
 from core.storage.objects import ObjectInfo
+
+if TYPE_CHECKING:
+    from core.pruning.predicate import Predicate
 
 INDEX = ":index-"
 
@@ -31,6 +34,12 @@ class UnusableIndexError(Exception):
 
 
 class TableIndex(CheckpointFiles, Protocol):
+    @property
+    def metadata(self) -> Metadata: ...
+
+    def num_files_left(self, predicate: "Predicate | None") -> int:
+        """The number of files in the parts of the index that a query with this predicate reads."""
+
     @property
     def version(self) -> int: ...
 

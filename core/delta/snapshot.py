@@ -4,7 +4,7 @@ The rest of core sees a table only as snapshots, whether they were read from the
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from core.delta.features import check_readable
@@ -12,6 +12,7 @@ from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.log.replay import ReplayState
 from core.delta.log.segment import digest_of
 from core.delta.model import Add, Metadata, Protocol
+from core.delta.source import Source
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -42,6 +43,8 @@ class Snapshot(SnapshotSummary):
     """Identifies the start of the log segment. Reads from the same start have the files in the same order."""
     tip: str
     """Digest of the log tip. It changes if another log replaces this one."""
+    source: Source | None = None
+    """Why the snapshot was read from the log or from an index; None if there was no choice."""
 
     @property
     def summary(self) -> SnapshotSummary:
@@ -73,6 +76,11 @@ class LoadedSnapshot:
 
     snapshot: Snapshot
     state: ReplayState
+
+    def chosen_as(self, source: Source | None) -> "LoadedSnapshot":
+        if self.snapshot.source == source:
+            return self
+        return replace(self, snapshot=replace(self.snapshot, source=source))
 
     @classmethod
     def of(cls, state: ReplayState) -> "LoadedSnapshot":

@@ -17,6 +17,7 @@ from core.api.table_tokens import PagedRequest, Refresh, SnapshotPage, TableToke
 from core.catalog.model import Table
 from core.delta.index import is_index
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.errors import ChangedLogError, InvalidParameterError, LongLogError
 from core.sharing.answers.table_answer import AnswerOptions, PagedLines, TableAnswer
 from core.sharing.call import Observed
@@ -55,7 +56,12 @@ def answer_query(
             snapshot = _refreshed(tables, table, storage, query, refresh, max_log_bytes)
         else:
             snapshot = tables.snapshot(
-                table, storage, version=query.version, timestamp=query.timestamp, max_log_bytes=max_log_bytes
+                table,
+                storage,
+                version=query.version,
+                timestamp=query.timestamp,
+                max_log_bytes=max_log_bytes,
+                demand=Selection.demand(query),
             )
             snapshot = _in_stable_order(tables, storage, query, snapshot)
     except LongLogError as long_log:
@@ -94,6 +100,7 @@ def answer_snapshot(
     answer, head = begin_snapshot(table, storage, options, snapshot)
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     options.observed.hints_ignored = selection.ignored_parts()
+    options.observed.source = Way.INDEX if is_index(snapshot.checkpoint_id) else Way.LOG
     batches = snapshot.batches_after(selection.predicate, start.last_file)
     kept = selection.kept(batches, options.observed, start.rows)
     keeps_all = selection.predicate is None and selection.limit is None
@@ -137,8 +144,12 @@ def _refreshed(
     # With a limit, the order of the files decides which of them reach it. An index is always faster than the log.
     if query.limit_hint is not None or is_index(refresh.checkpoint_id):
         with contextlib.suppress(ChangedLogError):
-            return tables.delta.snapshot_from_checkpoint(storage, refresh.checkpoint_id, refresh.version)
-    snapshot = tables.delta.snapshot(storage, version=refresh.version, max_log_bytes=max_log_bytes)
+            return tables.delta.snapshot_from_checkpoint(
+                storage, refresh.checkpoint_id, refresh.version, must_keep_order=False
+            )
+    snapshot = tables.delta.snapshot(
+        storage, version=refresh.version, max_log_bytes=max_log_bytes, demand=Selection.demand(query)
+    )
     return _in_stable_order(tables, storage, query, snapshot)
 
 
@@ -147,7 +158,7 @@ def _in_stable_order(
 ) -> Snapshot:
     """Returns the snapshot in an order that any process can reproduce, if a later request may depend on it."""
     needs_order = query.page_size is not None or (query.include_refresh_token and query.limit_hint is not None)
-    return tables.delta.snapshot_for_paging(storage, snapshot) if needs_order else snapshot
+    return tables.delta.snapshot_for_paging(storage, snapshot, Selection.demand(query)) if needs_order else snapshot
 
 
 def _lines(

@@ -14,6 +14,7 @@ from core.api.requests.query import QueryRequest
 from core.delta.features import column_mapping_mode
 from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.model import Metadata
+from core.delta.source import Demand
 from core.pruning.files import ALL_MATCH, MAY_MATCH, row_count
 from core.sharing.call import Observed
 
@@ -71,6 +72,14 @@ class Selection:
             column_mapping=column_mapping_mode(metadata) != "none",
         )
         return cls(predicate, query.limit_hint, footers)
+
+    @staticmethod
+    def demand(query: QueryRequest) -> Demand:
+        """Returns what a query reads of a snapshot that is not known yet."""
+        wanted = query.page_size
+        if query.limit_hint is not None:
+            wanted = min(query.limit_hint, LIMITED_BATCH)
+        return Demand(wanted, lambda metadata: Selection.of(query, metadata).predicate)
 
     def ignored_parts(self) -> list[str]:
         """Returns the columns of the hints that could not be used, each with the reason, for the log."""

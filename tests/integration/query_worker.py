@@ -1,4 +1,4 @@
-"""A worker of asynchronous queries in its own process. It prints the name of each DynamoDB request before sending it."""
+"""A worker of asynchronous queries in its own process. It prints the name of each DynamoDB request before it."""
 
 import json
 import sys

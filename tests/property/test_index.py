@@ -12,6 +12,7 @@ from core.api.requests.query import QueryRequest
 from core.delta.index import UnusableIndexError
 from core.delta.log.batch import FileBatch
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.items import table_of
 from core.index.read import store
@@ -78,7 +79,7 @@ class Indexed:
 
     def reader(self) -> DeltaTables:
         ticks = iter(range(0, 10**9, 20))
-        return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))))
+        return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))), way=Way.INDEX)
 
     def build(self, *, full: bool) -> None:
         opened = TableObjects(cast("Any", self.table.objects()), self.table.location)

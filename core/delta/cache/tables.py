@@ -48,6 +48,9 @@ class CachedTable:
     index: TableIndex | None = None
     """The table's index that was read last, whether or not a snapshot uses it."""
     latest: LoadedSnapshot | None = None
+    """The latest version, read from the log."""
+    indexed: LoadedSnapshot | None = None
+    """The latest version, read from the index."""
     older: LoadedSnapshot | None = None
     """The older version that was requested last, because a query may take several requests."""
     summaries: dict[int, tuple[str, SnapshotSummary]] = field(default_factory=dict)
@@ -61,7 +64,7 @@ class CachedTable:
         return metadata + (COMMIT_BYTES * len(log.commits) if log else 0)
 
     def clear(self) -> None:
-        self.log = self.index = self.latest = self.older = None
+        self.log = self.index = self.latest = self.indexed = self.older = None
         self.summaries = {}
 
 
@@ -93,7 +96,7 @@ class TableCache:
                     continue
                 if not left.take(0, cached.index):
                     cached.index = None
-                for name in ("latest", "older"):
+                for name in ("latest", "indexed", "older"):
                     loaded: LoadedSnapshot | None = getattr(cached, name)
                     if loaded and not left.take(loaded.state.memory_bytes, loaded.state.checkpoint):
                         setattr(cached, name, None)

@@ -82,6 +82,9 @@ class StoredIndex:
         except UnusableIndexError as problem:
             raise UnusableIndexError(str(problem), partial(self._keys, chunks[:yielded])) from problem
 
+    def num_files_left(self, predicate: "Predicate | None") -> int:
+        return sum(chunk.files for chunk in self.chunks(predicate))
+
     def chunks(self, predicate: "Predicate | None" = None) -> list[ChunkInfo]:
         """The chunks with a row that may match the predicate."""
         chunks = self.root.chunks

@@ -10,6 +10,7 @@ from core.delta.log.listing import whole_log
 from core.delta.model import Add, Metadata
 from core.delta.reader import read_snapshot
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.columns import INDEXED_COLUMNS
 from core.index.layout.head import Head
@@ -107,9 +108,9 @@ class IndexedTable:
         replayed = read_snapshot(*opened, segment, checkpoint=base)
         return build_incremental(build, base, indexed(replayed), replayed.state.files, columns=columns)
 
-    def reader(self, now: Callable[[], float] = lambda: 0.0) -> DeltaTables:
-        """A process that reads the table, with its own clock."""
-        return DeltaTables(index=StoredIndexes(self._store(), now=now))
+    def reader(self, now: Callable[[], float] = lambda: 0.0, *, way: Way | None = Way.INDEX) -> DeltaTables:
+        """A process that reads the table, with its own clock. It uses the index, unless `way` is another."""
+        return DeltaTables(index=StoredIndexes(self._store(), now=now), way=way)
 
     def _store(self) -> IndexStore:
         """Each process has its own store, because it caches chunks."""
