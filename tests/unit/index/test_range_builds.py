@@ -50,7 +50,7 @@ def built(env: IndexedTable, *, in_ranges: bool) -> list[str]:
     head = env.writer.head(env.table)
     expected = head.build if head else None
     if in_ranges:
-        build_in_ranges(build, indexed(replayed), replayed.snapshot, expected, log_bytes=0)
+        build_in_ranges(build, indexed(replayed), replayed.snapshot, expected)
     else:
         build_full(build, indexed(replayed), [(each, None) for each in replayed.snapshot.adds()], expected)
     root = Root.unpack(env.store.root(env.table, build.name))
