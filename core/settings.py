@@ -38,7 +38,7 @@ class Settings:
     staleness_seconds: float = 0.0
     """How long a cached version may be served without looking for a newer one. A table can allow more."""
     snapshot_cache_mb: float = 128.0
-    """Maximum size of the in-memory cache of snapshots, in megabytes."""
+    """Memory for everything that is kept of tables between requests, including their indexes, in megabytes."""
     url_seconds: int = MAX_URL_SECONDS
     max_token_days: float = DEFAULT_MAX_TOKEN_DAYS
     """The longest lifetime of new bearer tokens. Used by commands, not by functions."""

@@ -56,6 +56,7 @@ import importlib, pathlib, sys
 sys.path.insert(0, sys.argv[1])
 for module in sorted(pathlib.Path(sys.argv[1], "handlers").glob("[!_]*.py")):
     importlib.import_module(f"handlers.{module.stem}").lambda_handler
+importlib.import_module("core.runtime.streaming")
 """
 
 

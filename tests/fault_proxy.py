@@ -1,7 +1,7 @@
-"""A proxy in front of the embedded DynamoDB that makes a random share of the requests fail.
+"""Proxies in front of the embedded AWS: one makes a random share of the requests to DynamoDB fail, one those to paths.
 
-A failing request is throttled, gets a server error, or loses its connection, either before it is forwarded or after it
-was executed. The client cannot tell which.
+A request that fails at random is throttled, gets a server error, or loses its connection, either before it is forwarded
+or after it was executed. The client cannot tell which.
 """
 
 import contextlib
@@ -91,13 +91,64 @@ class _Relay(BaseHTTPRequestHandler):
         """Disables logging of requests."""
 
 
+class PathProxy(ThreadingHTTPServer):
+    """Forwards requests to any service, except those whose path a test holds up or makes fail."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, target_port: int) -> None:
+        super().__init__(("127.0.0.1", 0), _PathRelay)
+        self.target_port = target_port
+        self.fails: Callable[[str], bool] = lambda _: False
+        """Whether a path gets a server error."""
+        self.waits: Callable[[str], bool] = lambda _: False
+        """Whether a path gets its answer only after `release` is set."""
+        self.release = threading.Event()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+
+class _PathRelay(_Relay):
+    server: PathProxy  # type: ignore[assignment]
+
+    def do_GET(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        if self.server.fails(self.path):
+            self._answer(500, {"Content-Type": "application/xml"}, b"<Error><Code>InternalError</Code></Error>")
+            return
+        if self.server.waits(self.path):
+            self.server.release.wait()
+        with contextlib.suppress(ConnectionError):  # the client waited too long
+            self._answer(*self._forward(body))
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+
 @contextlib.contextmanager
 def fault_proxy(target_port: int, *, share: float, seed: int) -> Iterator[FaultProxy]:
     proxy = FaultProxy(target_port, share=share, seed=seed)
+    with _serving(proxy):
+        yield proxy
+
+
+@contextlib.contextmanager
+def path_proxy(target_port: int) -> Iterator[PathProxy]:
+    proxy = PathProxy(target_port)
+    with _serving(proxy):
+        yield proxy
+        proxy.release.set()
+
+
+@contextlib.contextmanager
+def _serving(proxy: ThreadingHTTPServer) -> Iterator[None]:
     thread = threading.Thread(target=proxy.serve_forever)
     thread.start()
     try:
-        yield proxy
+        yield
     finally:
         proxy.shutdown()
         proxy.server_close()

@@ -37,6 +37,8 @@ class Invocation:
     """Close the connection after that many bytes of the body of the request, including the framing."""
     answer_early: bool = False
     """Answer 400 instead of only closing the connection."""
+    stalls: bool = False
+    """Stop reading after `stop_after`, and close the connection only long after the deadline."""
     bytes_per_second: float | None = None
 
 
@@ -239,6 +241,8 @@ class RuntimeApiEmulator:
         try:
             received = _read_message(reader, path, headers)
         except _StoppedError:
+            if invocation.stalls:
+                time.sleep(3 * invocation.seconds)
             if invocation.answer_early:
                 _answer(connection, "400 Bad Request", b"{}")
             received.complete = False

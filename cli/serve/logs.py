@@ -28,7 +28,7 @@ MAX_REQUESTS = 1000
 # The attributes of a record that are not fields of the functions.
 STANDARD_FIELDS = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 # Fields of a request that its line shows in another way.
-SHOWN_FIELDS = frozenset({"request_id", "status", "latency_ms", "error_code"})
+SHOWN_FIELDS = frozenset({"request_id", "status", "latency_ms", "error_code", "bytes_sent"})
 
 
 class TextLog(logging.Handler):
@@ -62,9 +62,9 @@ class TextLog(logging.Handler):
         line = f"{request.method} {path} {answer.status} {answer.size} B {milliseconds}{_ended(answer)}"
         fields = " ".join(f"{name}={value}" for record in records for name, value in _fields(record))
         _write(f"{line} {_one_line(fields)}".rstrip() + _explanation(answer, records))
-        if answer.status >= FAILED:
-            for record in records:
-                _write("".join(traceback.format_exception(*record.exc_info)) if record.exc_info else "")
+        for record in records:
+            if record.exc_info and (answer.status >= FAILED or record.levelno >= logging.ERROR):
+                _write("".join(traceback.format_exception(*record.exc_info)))
 
 
 class JsonLog:

@@ -3,7 +3,7 @@
 A buffered front end joins the iterator and a streaming one passes it on. Nothing in between holds the whole response.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,7 @@ JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
 VERSION_HEADER = "Delta-Table-Version"
 # Lines are joined into blocks of at least this size. Passing on every line separately would cost more than copying.
-BLOCK_BYTES = 64 * 1024
+BLOCK_BYTES = 256 * 1024
 
 
 @dataclass(slots=True)
@@ -51,15 +51,19 @@ def ndjson_response(
 def _blocks(lines: Iterable[bytes]) -> Iterator[bytes]:
     block: list[bytes] = []
     size = 0
-    for line in lines:
-        block.append(line)
-        size += len(line)
-        if size >= BLOCK_BYTES:
+    try:
+        for line in lines:
+            block.append(line)
+            size += len(line)
+            if size >= BLOCK_BYTES:
+                yield b"".join(block)
+                block.clear()
+                size = 0
+        if block:
             yield b"".join(block)
-            block.clear()
-            size = 0
-    if block:
-        yield b"".join(block)
+    finally:
+        if isinstance(lines, Generator):
+            lines.close()  # nobody may read the rest
 
 
 def error_text(error: SharingError, request_id: str) -> str:

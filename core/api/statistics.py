@@ -17,7 +17,7 @@ def reduced_statistics(stats: str | None) -> str | None:
     if not stats:
         return None
     usual = USUAL_START.match(stats)
-    # If the name appears again, for example in escaped form of a column, only a parser knows which one counts.
+    # If the name appears again, only a parser knows whether it is a column.
     if usual is not None and stats.find(NUM_RECORDS, usual.end()) < 0:
         return usual[1] + "}"
     return _parsed(stats)

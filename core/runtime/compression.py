@@ -39,6 +39,9 @@ class Encoder(Protocol):
     def measure(self, lines: bytes) -> int:
         """Returns the number of bytes that lines take in the final phase."""
 
+    def at_most(self, block: bytes) -> float:
+        """Returns about the most bytes that a block takes, without encoding it."""
+
 
 class PlainEncoder:
     def __init__(self) -> None:
@@ -55,6 +58,9 @@ class PlainEncoder:
 
     def measure(self, lines: bytes) -> int:
         return len(lines)
+
+    def at_most(self, block: bytes) -> float:
+        return len(block)
 
 
 def strong_compressor(window_bits: int) -> Compressor:
@@ -107,3 +113,7 @@ class GzipEncoder:
     def measure(self, lines: bytes) -> int:
         compressor = self._final_compressor()
         return len(compressor.compress(lines)) + len(compressor.flush(zlib.Z_FINISH))
+
+    def at_most(self, block: bytes) -> float:
+        """A block may compress half as well as those before it."""
+        return 2 * len(block) * self.sent_bytes / max(self._plain_bytes, 1)

@@ -24,8 +24,10 @@ RESERVE_BYTES = 262_144
 LIMIT = MAX_STREAMED_BYTES - RESERVE_BYTES
 # Lines that the first projection is made from. Only answers that might be too large are held back for so many.
 SAMPLE_BYTES = 4_000_000
-# Bytes after which a projection from what was sent is reliable.
-WATCH_BYTES = 2_000_000
+# How many times an answer must fit by its first block to be sent without a larger sample.
+CLEARLY = 4
+# Bytes after which a projection from what was sent is reliable. A compressor holds back some 50 kB.
+WATCH_BYTES = 20_000_000
 
 
 class StreamLimit:
@@ -48,7 +50,7 @@ class StreamLimit:
         sample = bytearray()
         for lines in blocks:
             sample += lines
-            if len(sample) >= SAMPLE_BYTES or _fits_plain(sample, size):
+            if len(sample) >= SAMPLE_BYTES or _fits_plain(sample, size, CLEARLY):
                 break
         else:
             return iter([Block(bytes(sample), size.written)] if sample else [])
@@ -77,7 +79,7 @@ class StreamLimit:
 
     def check(self, block: Block) -> None:
         """Raises an error if this block might not fit. Call before the block is encoded."""
-        if self._encoder.sent_bytes + len(block.lines) > LIMIT:
+        if self._encoder.sent_bytes + self._encoder.at_most(block.lines) > LIMIT:
             raise AnswerTooLargeError(too_large(MAX_STREAMED_BYTES))
 
     def watch(self, block: Block) -> None:
@@ -95,8 +97,8 @@ class StreamLimit:
             self._reduce(size)
 
 
-def _fits_plain(sample: bytes | bytearray, size: AnswerSize) -> bool:
-    return len(sample) * size.total <= LIMIT * size.written
+def _fits_plain(sample: bytes | bytearray, size: AnswerSize, times: int = 1) -> bool:
+    return times * len(sample) * size.total <= LIMIT * size.written
 
 
 class _PlainMeter:

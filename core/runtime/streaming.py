@@ -21,6 +21,7 @@ from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Any, Protocol
 
+from core.runtime.deadline import seconds_to_answer
 from core.runtime.streamed import StreamedAnswer, TransferBrokenError
 
 API = "/2018-06-01/runtime"
@@ -97,12 +98,11 @@ class RuntimeApi:
         self._connection.getresponse().read()
 
     def stream(self, request_id: str, answer: StreamedAnswer, seconds: float) -> None:
-        """Sends an answer while it is written. Raises an error if it is not taken within `seconds`."""
+        """Sends an answer while it is written. Raises an error if Lambda does not take it within `seconds`."""
         connection = self._connection
         try:
             self._begin_stream(request_id)
-            connection.sock.settimeout(max(seconds, 0.001))
-            _send_blocks(connection.sock, answer)
+            _send_blocks(_TimedSocket(connection.sock, seconds), answer)
             connection.getresponse().read()
             connection.sock.settimeout(None)
         except (OSError, http.client.HTTPException) as error:
@@ -122,20 +122,32 @@ class RuntimeApi:
         connection.endheaders()
 
 
-def _send_blocks(connection: socket.socket, answer: StreamedAnswer) -> None:
+class _TimedSocket:
+    """A socket that sends only for some time in total. Waits for Lambda, which takes an answer as the client does."""
+
+    def __init__(self, connection: socket.socket, seconds: float) -> None:
+        self._connection = connection
+        self._end = time.monotonic() + seconds
+
+    def send(self, data: bytes) -> None:
+        if select.select([self._connection], [], [], 0)[0]:
+            raise ConnectionAbortedError("the Runtime API answered before the end of the request")
+        self._connection.settimeout(max(self._end - time.monotonic(), 0.001))
+        self._connection.sendall(data)
+
+
+def _send_blocks(connection: _TimedSocket, answer: StreamedAnswer) -> None:
     prelude = json.dumps({"statusCode": answer.status, "headers": answer.headers}).encode()
-    connection.sendall(_chunk(prelude + PRELUDE_END))
+    connection.send(_chunk(prelude + PRELUDE_END))
     trailers = b""
     try:
         for block in answer:
-            if select.select([connection], [], [], 0)[0]:
-                raise ConnectionAbortedError("the Runtime API answered before the end of the request")
-            connection.sendall(_chunk(block))
+            connection.send(_chunk(block))
     except TransferBrokenError as error:
         document = error_document(error, with_trace=False)
         body = base64.b64encode(json.dumps(document).encode()).decode()
         trailers = f"{ERROR_TYPE}: {document['errorType']}\r\n{ERROR_BODY}: {body}\r\n".encode()
-    connection.sendall(b"0\r\n" + trailers + b"\r\n")
+    connection.send(b"0\r\n" + trailers + b"\r\n")
 
 
 def _chunk(block: bytes) -> bytes:
@@ -168,7 +180,13 @@ def handle_next(api: RuntimeApi, handler: Callable[[Any, object], object]) -> No
         api.fail(context.aws_request_id, error)
         return
     with contextlib.closing(answer), contextlib.suppress(ClientGoneError):
-        api.stream(context.aws_request_id, answer, context.get_remaining_time_in_millis() / 1000)
+        api.stream(context.aws_request_id, answer, _seconds_to_send(context))
+
+
+def _seconds_to_send(context: Context) -> float:
+    """Returns a time between the deadline of the answer and that of the function, which leaves time for the log."""
+    seconds = context.get_remaining_time_in_millis() / 1000
+    return (seconds + (seconds_to_answer(context) or 0)) / 2
 
 
 def _log(error: BaseException, request_id: str | None = None) -> None:
@@ -177,7 +195,8 @@ def _log(error: BaseException, request_id: str | None = None) -> None:
 
 
 def _exit(_signal: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
+    # At once: Python drops the exception of `sys.exit` if the signal arrives in a destructor.
+    os._exit(0)
 
 
 def main() -> None:

@@ -78,6 +78,19 @@ def test_only_functions_that_stream_have_the_wrapper_and_the_time_for_it(
         assert properties(streamed)[0] <= 28
 
 
+def test_the_alarm_for_slow_answers_does_not_count_the_transfer_of_a_stream(
+    streamed: dict[str, Any], buffered: dict[str, Any]
+) -> None:
+    def watched(resources: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+        alarm = resources["SlowAnswers"]["Properties"]
+        dimensions = {dimension["Name"]: dimension["Value"] for dimension in alarm["Dimensions"]}
+        return alarm["Namespace"], alarm["MetricName"], dimensions
+
+    stack = {"Ref": "AWS::StackName"}
+    assert watched(streamed) == ("Sluice", "FirstByte", {"service": stack, "route": "query_table"})
+    assert watched(buffered) == ("AWS/ApiGateway", "Latency", {"ApiName": stack, "Stage": {"Ref": "Prefix"}})
+
+
 def test_api_gateway_can_invoke_the_function_of_every_route(streamed: dict[str, Any]) -> None:
     permissions = {
         (resource["Properties"]["FunctionName"]["Ref"], resource["Properties"]["SourceArn"]["Fn::Sub"][0])

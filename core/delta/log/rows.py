@@ -24,8 +24,10 @@ from core.pruning.columns import Columns, FileColumns
 # Number of partitions whose parsed values are kept for later batches.
 MAX_CACHED_PARTITIONS = 10_000
 # Approximate memory of a file's entries in lists, beside its path, and of a partition in the cache.
-BYTES_PER_FILE = 180
+BYTES_PER_FILE = 100
 BYTES_PER_PARTITION = 450
+# The buffers of decoded columns have room for up to twice their content, because they grow by doubling.
+SPARE_CAPACITY = 1.5
 
 TEXTS = (DataType.is_string, DataType.is_large_string, DataType.is_string_view)
 STRUCTS = (DataType.is_struct,)
@@ -87,8 +89,8 @@ class FileRows:
     @property
     def memory_bytes(self) -> int:
         """Approximate memory of the columns, and of the paths, sizes and deletion vectors that stay in memory."""
-        columns = sum(column.nbytes for column in self.fields.values())
-        return columns + sum(map(getsizeof, self.paths)) + BYTES_PER_FILE * len(self.paths)
+        columns = SPARE_CAPACITY * sum(column.nbytes for column in self.fields.values())
+        return int(columns) + sum(map(getsizeof, self.paths)) + BYTES_PER_FILE * len(self.paths)
 
     @property
     def num_files(self) -> int:

@@ -25,7 +25,7 @@ from core.storage.objects import ObjectInfo
 FORMAT = 2
 TOP_TEXT, INFINITY_TEXT = "top", "inf"
 # Approximate memory of a chunk's entry, of a bucket's, of a decoded zone map without its bounds, and of the rest.
-CHUNK_BYTES, BUCKET_BYTES, ZONE_BYTES, FIXED_BYTES = 320, 120, 80, 4000
+CHUNK_BYTES, BUCKET_BYTES, ZONE_BYTES, FIXED_BYTES = 320, 120, 100, 4000
 
 
 class ChunkInfo(NamedTuple):

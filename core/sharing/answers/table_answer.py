@@ -18,13 +18,14 @@ from core.api.requests.request import Request
 from core.api.response import VERSION_HEADER, Response, ndjson_response
 from core.api.room import PageRoom
 from core.api.size import AnswerSize
+from core.api.statistics import reduced_lines
 from core.catalog.model import Table
 from core.delta.log.batch import FileBatch
 from core.delta.model import FileAction, Metadata, Protocol, Remove
 from core.delta.paths import FilePaths
 from core.delta.snapshot import SnapshotSummary
 from core.errors import TableFilesError, UnsupportedOperationError
-from core.sharing.answers.file_lines import FramedFiles, file_lines, with_reduced_stats
+from core.sharing.answers.file_lines import FramedFiles, file_lines, num_lines, with_reduced_stats
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
 from core.storage.location import S3Location
@@ -33,8 +34,8 @@ from core.storage.session import StorageSession
 if TYPE_CHECKING:
     from core.storage.presign import UrlSigner
 
-# Files signed and written at a time. Larger blocks are not faster and take more memory.
-FILES_PER_WRITE = 1024
+# Files signed and written at a time, about half a megabyte. Larger blocks are not faster and take more memory.
+FILES_PER_WRITE = 256
 # The same for a page, which may end within a block. The rest of the block is then signed in vain.
 PAGE_FILES_PER_WRITE = 128
 
@@ -81,10 +82,10 @@ class TableAnswer(ABC):
     def file_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Iterator[bytes]:
         """Yields the lines of a snapshot's files, in blocks of one or more lines."""
         for begin in range(0, files.num_files, FILES_PER_WRITE):
-            block = files.between(begin, begin + FILES_PER_WRITE)
+            block, reduced = files.between(begin, begin + FILES_PER_WRITE), self.size.reduced
             for lines in file_lines(self._framed(block, version, timestamp), block.num_files):
-                self.size.written += lines.count(b"\n")
-                yield lines
+                self.size.written += num_lines(lines, block.num_files)
+                yield lines if reduced == self.size.reduced else reduced_lines(lines)
 
     def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:
         """Yields lines like `file_lines` as long as the page has room for them. Returns the number of files written."""

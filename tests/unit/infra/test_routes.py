@@ -146,7 +146,7 @@ def test_an_api_gateway_resource_is_created_before_the_logging_role_is_set():
 def test_the_dashboard_shows_only_metrics_that_the_functions_write():
     source = (PROJECT / "core" / "runtime" / "observability.py").read_text()
     body, _ = of_type("AWS::CloudWatch::Dashboard")["Dashboard"]["DashboardBody"]["Fn::Sub"]
-    shown = {"Latency", "Errors", "FilesListed", "FilesPruned", "UrlsSigned"}
+    shown = {"Latency", "FirstByte", "Errors", "FilesListed", "FilesPruned", "UrlsSigned"}
     for metric in shown:
         assert f'"{metric}' in body.replace("\\", "")
         assert f'add_metric("{metric}"' in source

@@ -197,12 +197,10 @@ def test_an_alarm_notifies_the_topic_and_treats_missing_data_as_healthy(alarm):
 
 def test_there_are_alarms_for_errors_latency_and_throttling():
     watched = {f"{alarm['Namespace']} {alarm['MetricName']}" for alarm in ALARMS.values()}
-    assert watched >= {
-        "AWS/ApiGateway 5XXError",
-        "AWS/ApiGateway Latency",
-        "AWS/Lambda Errors",
-        "AWS/Lambda Throttles",
-    }
+    assert watched >= {"AWS/ApiGateway 5XXError", "AWS/Lambda Errors", "AWS/Lambda Throttles"}
+    slow = ALARMS["SlowAnswers"]
+    assert slow["Namespace"] == {"Fn::If": ["Streamed", "Sluice", "AWS/ApiGateway"]}
+    assert slow["MetricName"] == {"Fn::If": ["Streamed", "FirstByte", "Latency"]}
     counted = of_type("AWS::Logs::MetricFilter")["ThrottledRequestsMetric"]["MetricTransformations"][0]
     assert ALARMS["ThrottledRequests"]["MetricName"] == counted["MetricName"]
     assert ALARMS["ThrottledRequests"]["Namespace"] == counted["MetricNamespace"]

@@ -6,8 +6,9 @@ import logging
 
 import pytest
 
-from cli.serve.gateway import HttpRequest, HttpResponse
+from cli.serve.gateway import HttpRequest, HttpResponse, SentStream
 from cli.serve.logs import MAX_REQUESTS, JsonLog, TextLog, functions_logging, root_handler, serve_log
+from cli.serve.streams import BROKEN, CLIENT_LEFT, COMPLETE
 from core.runtime.observability import SERVICE, logger
 
 QUERY = HttpRequest("POST", "/delta-sharing/shares/s/schemas/d/tables/t/query", "pageToken=secret", request_id="id-1")
@@ -111,6 +112,32 @@ def test_a_failure_has_a_readable_traceback_once(text, capsys):
     assert printed.startswith("POST /delta-sharing/shares/s/schemas/d/tables/t/query 500 ")
     assert printed.count("Traceback (most recent call last)") == 1
     assert "{" not in printed
+
+
+def test_a_stream_that_broke_off_is_a_line_with_its_cause_whatever_its_status(text, capsys):
+    text.access(QUERY, SentStream(200, 5, COMPLETE), 0.001)
+    text.access(QUERY, SentStream(200, 5, CLIENT_LEFT), 0.001)
+    assert capsys.readouterr().err == ""
+    logger.error("unhandled exception", exc_info=raised(KeyError("boom")), extra={"request_id": "id-1"})
+    text.access(QUERY, SentStream(200, 12_345, BROKEN), 0.83)
+    line, *trace = capsys.readouterr().err.splitlines()
+    assert line.endswith("/query 200 12345 B 830 ms broken off: unhandled exception (KeyError: 'boom')")
+    assert trace[0] == "Traceback (most recent call last):"
+
+
+def test_every_stream_is_logged_on_request_with_how_it_ended(capsys):
+    log = serve_log("text", "WARNING", every_request=True)
+    log.access(QUERY, SentStream(200, 5, COMPLETE), 0.001)
+    log.access(QUERY, SentStream(200, 5, CLIENT_LEFT), 0.001)
+    assert [line[-4:] for line in capsys.readouterr().err.splitlines()] == ["1 ms", "left"]
+
+
+def test_json_lines_of_streams_say_how_they_ended(capsys):
+    log = serve_log("json", "ERROR", every_request=False)
+    log.access(QUERY, SentStream(200, 5, COMPLETE), 0.001)
+    log.access(QUERY, SentStream(200, 7, BROKEN), 0.001)
+    (line,) = map(json.loads, capsys.readouterr().err.splitlines())
+    assert (line["level"], line["message"], line["bytes"], line["ended"]) == ("ERROR", BROKEN, 7, BROKEN)
 
 
 def test_at_info_a_line_has_the_fields_of_the_request(text, capsys):
