@@ -140,6 +140,10 @@ bench-index: .venv/.all ## Measure index builds, and queries with and without an
 bench-listing: .venv/.all ## Measure full listings of up to 1M files by a streaming function, on a free and on a throttled link
 	$(RUN) bench.listing
 
+.PHONY: bench-pages
+bench-pages: .venv/.all ## Measure first, last and all pages of 100k and 1M files against a full listing
+	$(RUN) bench.pages
+
 .PHONY: bench-serve
 bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, and count its S3 and DynamoDB requests
 	$(RUN) bench.serve
