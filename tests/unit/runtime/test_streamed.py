@@ -143,7 +143,7 @@ def test_a_late_error_breaks_the_transfer_to_any_other_client(
     error: BaseException, status: int, text: str, encoding: str, log_lines: Lines
 ) -> None:
     seen = read(stream(answering(failing_after(20, error)), event(encoding=encoding)))
-    assert (seen.complete, seen.broken) == (False, text)
+    assert (seen.complete, seen.broken, len(seen.documents)) == (False, text, 20)
     assert b"endStreamAction" not in seen.body
     assert [line["ended"] for line in requests_of(log_lines)] == ["failed"]
 
