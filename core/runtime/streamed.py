@@ -146,6 +146,8 @@ class StreamedAnswer:
                 self._limit.watch(block)
         except SharingError as error:
             yield from self._fail(error)
+        except Exception as error:  # noqa: BLE001
+            yield from self._fail(self._request.failed(error))
         else:
             yield self._encoder.finish()
             self._end(COMPLETE, self._early_error)
