@@ -125,11 +125,6 @@ class MethodNotAllowedError(SharingError):
         self.allowed = allowed
 
 
-class NotImplementedYetError(SharingError):
-    status = 501
-    code = "NOT_IMPLEMENTED"
-
-
 class ChangedLogError(MalformedRequestError):
     """The pinned version can no longer be read with the same files in the same order."""
 

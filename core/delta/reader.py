@@ -101,7 +101,7 @@ def _checkpoint(
     if not sidecars:
         return checkpoint
     if max_log_bytes is not None:  # a listing of the log does not have the sizes of sidecar files
-        _check_length(segment, (*infos, *sidecars), max_log_bytes)
+        _check_length(segment, (*segment.checkpoint, *sidecars), max_log_bytes)
     files += _fetch(objects, sidecars)
     return Checkpoint(files, manifest, file_names=_names((*infos, *sidecars)), manifest_name=manifest_name)
 

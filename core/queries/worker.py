@@ -58,12 +58,14 @@ class QueryWorker:
                 self._try_again(leased)
                 raise
             except (SharingError, NotIndexableError) as error:
+                logger.warning("A query on %s failed: %s", leased.source.name, error)
                 self.store.fail(leased, _message(error))
             except Exception:
                 self._try_again(leased)
                 raise
             else:
                 self.store.finish(leased, checkpoint_id, leased.version, leased.tip)
+                logger.info("Prepared a query on %s at version %d.", leased.source.name, leased.version)
 
     def _index(self, query: AsyncQuery) -> str:
         opened = self.open_table(query.source)
@@ -76,6 +78,7 @@ class QueryWorker:
         elif self.ask_index_job is None:
             self.store.fail(query, INDEX_IT.format(query.version))
         else:
+            logger.info("Started the index job for %s, which is too large for a function.", query.source.name)
             self.ask_index_job(query.source.name)
             self.store.wait_for_job(query)
 

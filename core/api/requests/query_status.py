@@ -7,6 +7,8 @@ from core.api.requests.query import MAX_FILES_NOT_POSITIVE
 from core.api.requests.request import Request
 from core.errors import InvalidParameterError
 
+MESSAGE = "GetQueryTableInfoRequest"
+
 
 @dataclass(frozen=True, slots=True)
 class QueryStatusRequest:
@@ -16,7 +18,7 @@ class QueryStatusRequest:
 
     @classmethod
     def parse(cls, request: Request) -> "QueryStatusRequest":
-        fields = Body.parse(request, "GetQueryTableInfoRequest")
+        fields = Body.parse(request, MESSAGE) if request.body.strip() else Body({}, MESSAGE)
         query_id = request.path["queryId"]
         max_files = fields.number("maxFiles", largest=INT32_MAX)
         if fields.text("queryId") not in (None, query_id):

@@ -22,7 +22,7 @@ from core.index.layout.items import Place
 from core.index.layout.rows import FileWithStats, files_in, lines_of, rows_from, rows_of
 from core.index.write.build import Build, IndexedVersion
 from core.index.write.order import Order
-from core.index.write.packing import PackedChunk, chunk_bytes, indexed_fields, pack_chunks
+from core.index.write.packing import FILE_BYTES, PackedChunk, chunk_bytes, indexed_fields, pack_chunks
 from core.pruning.columns import FileColumns
 from core.pruning.schema import Field
 
@@ -55,10 +55,8 @@ def build_in_ranges(
     snapshot: Snapshot,
     expected: str | None,
     *,
-    log_bytes: int,
     columns: int = INDEXED_COLUMNS,
 ) -> Head:
-    """`log_bytes` is the approximate size of the index."""
     fields = indexed_fields(indexed.metadata, columns)
     order, cuts = _order_and_cuts(snapshot, fields)
     with tempfile.TemporaryFile(prefix="sluice-ranges-") as file:
@@ -72,7 +70,7 @@ def build_in_ranges(
                 number += 1
         ranges.save()
         rows = (_sorted(rows, order) for rows in ranges.rows())
-        packed = pack_chunks(rows, fields, chunk_bytes(log_bytes, fields))
+        packed = pack_chunks(rows, fields, chunk_bytes(snapshot.num_files * FILE_BYTES, fields))
         return _write(build, indexed, fields, packed, expected)
 
 

@@ -66,13 +66,11 @@ def index_of_version(indexes: IndexTable, opened: TableObjects, version: int, ti
         later = build_incrementally(indexes, opened, live)
         if later is not None and later.version == version:
             return f"{version}:index-{later.build}"
-    segment = log.segment(version)
-    replayed = read_snapshot(*opened, segment, max_log_bytes=max_log_bytes)
+    replayed = read_snapshot(*opened, log.segment(version), max_log_bytes=max_log_bytes)
     build = Build(indexes.writer, table_of(opened.location.uri), listed=is_newest).begin()
-    log_bytes = sum(file.size for file in (*segment.checkpoint, *segment.commits))
     expected = head.build if head else None
     with suppress(LostRaceError):  # the build is complete, and its id is enough to read it
-        build_in_ranges(build, indexed(replayed), replayed.snapshot, expected, log_bytes=log_bytes)
+        build_in_ranges(build, indexed(replayed), replayed.snapshot, expected)
     return f"{version}:index-{build.name}"
 
 
