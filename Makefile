@@ -136,6 +136,14 @@ bench-log: .venv/.all ## Measure reading and listing logs of 10k, 100k and 1M fi
 bench-index: .venv/.all ## Measure index builds, and queries with and without an index, on 10k, 100k and 1M files
 	$(RUN) bench.index
 
+.PHONY: bench-worker
+bench-worker: .venv/.all ## Measure the index builds of the worker of asynchronous queries, on 100k, 300k and 1M files
+	$(RUN) bench.worker
+
+.PHONY: bench-listing
+bench-listing: .venv/.all ## Measure full listings of up to 1M files by a streaming function, on a free and on a throttled link
+	$(RUN) bench.listing
+
 .PHONY: bench-serve
 bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, and count its S3 and DynamoDB requests
 	$(RUN) bench.serve

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from bench.report import Result, write
-from infra.build import OTHER_STACKS, READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES, WORKERS
 
 ROUNDS = 15
 THIN_TARGET = 1.3
@@ -40,7 +40,7 @@ def seconds(code: str) -> float:
 
 
 def main() -> None:
-    routes = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS)
+    routes = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS - WORKERS)
     cases = {"boto3 + DynamoDB client": BASELINE} | {route: f"import handlers.{route}" for route in routes}
     for code in cases.values():
         seconds(code)  # the first run writes bytecode and warms the page cache

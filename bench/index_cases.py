@@ -38,11 +38,11 @@ def build(table: str, full: str) -> Figures:
     """
     from core.catalog.admin import CatalogAdmin
     from core.index.read.store import IndexStore
+    from core.index.write.version_build import IndexTable
     from core.index.write.writer import IndexWriter
     from pipeline.connection import dynamodb
     from pipeline.indexing import Indexer
     from pipeline.job import tables_to_index
-    from pipeline.local_build import IndexTable
     from pipeline.spark.session import local_session
 
     settings, client = Settings.from_environment(), dynamodb()

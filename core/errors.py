@@ -73,11 +73,33 @@ class AnswerTooLargeError(SharingError):
     code = "RESOURCE_LIMIT_EXCEEDED"
 
 
+class LongLogError(AnswerTooLargeError):
+    """The log of a version is too long to be read while a client waits.
+
+    `version` and `tip` identify the version, so that its index can be built instead.
+    """
+
+    def __init__(self, version: int, tip: str) -> None:
+        super().__init__(
+            f"The transaction log of table version {version} is too long for this server to read while a client waits, "
+            "and the table has no usable index. Use a client that supports asynchronous queries (asyncquery=true), or "
+            "ask your share provider to index the table with `sluice index`."
+        )
+        self.version, self.tip = version, tip
+
+
 class DeadlineExceededError(SharingError):
     """The request would take longer than the function may run. A 400, because clients retry a 5xx for minutes."""
 
     status = 400
     code = "DEADLINE_EXCEEDED"
+
+
+class QueryFailedError(SharingError):
+    """An asynchronous query failed. A 400, because it stays failed."""
+
+    status = 400
+    code = "QUERY_FAILED"
 
 
 class UnauthenticatedError(SharingError):
@@ -101,11 +123,6 @@ class MethodNotAllowedError(SharingError):
     def __init__(self, message: str, *, allowed: tuple[str, ...]) -> None:
         super().__init__(message)
         self.allowed = allowed
-
-
-class NotImplementedYetError(SharingError):
-    status = 501
-    code = "NOT_IMPLEMENTED"
 
 
 class ChangedLogError(MalformedRequestError):

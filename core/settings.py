@@ -25,12 +25,20 @@ class Settings:
     catalog_cache_seconds: float = 5.0
     index_table: str | None = None
     """Name of the DynamoDB table that holds the indexes. None disables them."""
+    query_queue_url: str | None = None
+    """URL of the SQS queue of the worker that prepares asynchronous queries. None disables these."""
+    index_queue_url: str | None = None
+    """URL of the SQS queue that starts the index job (infra/index.yaml). Used by the worker."""
+    async_log_mb: float | None = None
+    """Size of a log, in megabytes, beyond which a query without a usable index is not answered at once. None is no
+    limit; 0 answers no query from the log, to try asynchronous queries on small tables.
+    """
     storage_role_arn: str | None = None
     storage_external_id: str | None = None
     staleness_seconds: float = 0.0
     """How long a cached version may be served without looking for a newer one. A table can allow more."""
     snapshot_cache_mb: float = 128.0
-    """Maximum size of the in-memory cache of snapshots, in megabytes."""
+    """Memory for everything that is kept of tables between requests, including their indexes, in megabytes."""
     url_seconds: int = MAX_URL_SECONDS
     max_token_days: float = DEFAULT_MAX_TOKEN_DAYS
     """The longest lifetime of new bearer tokens. Used by commands, not by functions."""
@@ -47,6 +55,9 @@ class Settings:
             catalog_table=get("SLUICE_CATALOG_TABLE", "sluice-catalog"),
             catalog_cache_seconds=_number(environment, "SLUICE_CATALOG_CACHE_SECONDS", 5),
             index_table=get("SLUICE_INDEX_TABLE") or None,
+            query_queue_url=get("SLUICE_QUERY_QUEUE_URL") or None,
+            index_queue_url=get("SLUICE_INDEX_QUEUE_URL") or None,
+            async_log_mb=_number(environment, "SLUICE_ASYNC_LOG_MB", 0) if get("SLUICE_ASYNC_LOG_MB") else None,
             staleness_seconds=_number(environment, "SLUICE_STALENESS_SECONDS", 0),
             snapshot_cache_mb=_number(environment, "SLUICE_SNAPSHOT_CACHE_MB", 128),
             storage_role_arn=get("SLUICE_STORAGE_ROLE_ARN") or None,

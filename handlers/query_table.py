@@ -12,7 +12,10 @@ def handle(call: Call) -> Response:
     access = call.find_table()
     query = QueryRequest.parse(call.request)
     options = AnswerOptions.parse(call.request, call.observed)
-    return answer_query(call.services.tables, access.require(), query, options, access.table_tokens())
+    services = call.services
+    return answer_query(
+        services.tables, access.require(), query, options, access.table_tokens(), services.async_queries
+    )
 
 
 lambda_handler = function("query_table", handle, opens_tables=True)

@@ -28,12 +28,16 @@ SOURCES = ("core", "handlers")
 PACKAGES = {"thin": "functions", "full": "table-functions"}
 # The handlers of the full package. All other routes are in the thin one.
 READ_TABLES = frozenset({"query_status", "query_table", "table_changes", "table_metadata"})
+# Handlers of the full package that are not routes: the worker of asynchronous queries.
+WORKERS = frozenset({"prepare_query"})
 # The program that starts the functions that stream. They are all in the full package.
 WRAPPER = ROOT / "infra" / "full" / "stream"
 # The handlers of other stacks, which have packages of their own (infra/build_job.py).
 OTHER_STACKS = frozenset({"start_index_job"})
-# Parts of core that no route uses: they write indexes, change the catalog, and compare tables with deltalake.
-NOT_FOR_ROUTES = ("core/index/write", "core/catalog/admin", "core/delta/cross_check.py")
+# Parts of core that no function uses: they change the catalog, start the index job, and compare tables with deltalake.
+NOT_FOR_FUNCTIONS = ("core/catalog/admin", "core/index/write/job_runs.py", "core/delta/cross_check.py")
+# Parts of core that only the worker uses. They have 60 KB, so the worker shares the full package.
+FOR_WORKERS = ("core/index/write", "core/queries/worker.py")
 
 LAMBDA_PYTHON = "3.13"
 PLATFORMS = {
@@ -41,7 +45,7 @@ PLATFORMS = {
     "host": ("--python", sys.executable),
 }
 # 25 of botocore's 29 MB are data of services that no function calls.
-BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sts"})
+BOTOCORE_SERVICES = frozenset({"dynamodb", "s3", "sqs", "sts"})
 # Files that functions do not read, or that differ between machines. Licences stay.
 DROPPED = ["__pycache__", "tests", "bin", "sboms", "*-stubs", "*.pyi", "*.c", "py.typed", ".lock", "RECORD", "WHEEL"]
 MAX_UNPACKED = 250 * 2**20
@@ -61,10 +65,10 @@ def build(package: str, target: str, folder: Path) -> None:
     install(folder, target, group=PACKAGES[package])
     for source in SOURCES:
         copy_source(source, folder)
-    for path in NOT_FOR_ROUTES:
+    for path in (*NOT_FOR_FUNCTIONS, *(FOR_WORKERS if package == "thin" else ())):
         _remove(folder / path)
     for handler in (folder / "handlers").glob("[!_]*.py"):
-        if handler.stem in OTHER_STACKS or (handler.stem in READ_TABLES) != (package == "full"):
+        if handler.stem in OTHER_STACKS or (handler.stem in READ_TABLES | WORKERS) != (package == "full"):
             handler.unlink()
     if package == "full":
         shutil.copyfile(WRAPPER, folder / WRAPPER.name)

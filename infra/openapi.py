@@ -23,6 +23,7 @@ from core.api.requests.credentials import CredentialsRequest
 from core.api.requests.listing import MAX_RESULTS, ListRequest
 from core.api.requests.metadata import MetadataRequest
 from core.api.requests.query import MAX_PAGE_FILES, QueryRequest
+from core.api.requests.query_status import QueryStatusRequest
 from core.api.requests.version import VersionRequest
 from core.api.response import JSON, NDJSON, VERSION_HEADER
 
@@ -63,9 +64,12 @@ OPERATIONS = {
     "TableMetadata": Operation(query=MetadataRequest, schema="MetadataLine", media_type=NDJSON, headers=TABLE_HEADERS),
     "QueryTable": Operation(body=QueryRequest, schema="TableLine", media_type=NDJSON, headers=TABLE_HEADERS),
     "TableChanges": Operation(query=ChangesRequest, schema="TableLine", media_type=NDJSON, headers=TABLE_HEADERS),
-    "QueryStatus": Operation(),
+    "QueryStatus": Operation(
+        body=QueryStatusRequest, body_required=False, schema="TableLine", media_type=NDJSON, headers=TABLE_HEADERS
+    ),
     "TemporaryTableCredentials": Operation(body=CredentialsRequest, body_required=False, schema="TemporaryCredentials"),
 }
+BODIES = (QueryRequest, QueryStatusRequest, CredentialsRequest)
 # Model attributes whose name differs from the protocol's.
 RENAMED: dict[tuple[type, str], str] = {(ChangesRequest, "page_size"): "maxFiles"}
 LIMITS: dict[str, Document] = {
@@ -115,7 +119,7 @@ def generate() -> Document:
             "headers": parts["headers"],
             "responses": {_response_name(status): _error(status, codes[status]) for status in sorted(codes)},
             "schemas": {
-                **{_request_name(model): _body_schema(model, parts) for model in (QueryRequest, CredentialsRequest)},
+                **{_request_name(model): _body_schema(model, parts) for model in BODIES},
                 **parts["schemas"],
             },
         },
@@ -151,7 +155,7 @@ def _operation(route: Route, parts: Document, codes: dict[int, list[str]]) -> Do
             "content": {"application/json": {"schema": _reference("schemas", _request_name(operation.body))}},
         }
     document["responses"] = {
-        **({} if name == "QueryStatus" else {"200": _success(operation)}),
+        "200": _success(operation),
         **{str(status): _reference("responses", _response_name(status)) for status in _statuses(name, codes)},
     }
     return document
@@ -160,8 +164,6 @@ def _operation(route: Route, parts: Document, codes: dict[int, list[str]]) -> Do
 def _statuses(name: str, codes: dict[int, list[str]]) -> list[int]:
     """Returns the statuses of errors that a route can return. A listing of shares is never a 404: it has no parent."""
     excluded = {errors.MethodNotAllowedError.status}
-    if name != "QueryStatus":
-        excluded.add(errors.NotImplementedYetError.status)
     if name == "ListShares":
         excluded.add(HTTPStatus.NOT_FOUND)
     return [status for status in sorted(codes) if status not in excluded]

@@ -27,9 +27,9 @@ from core.delta.paths import FilePaths
 from core.errors import SharingError
 from core.pruning.schema import INTEGER_BITS, Field
 from core.pruning.values import DAY
-from core.storage.objects import ObjectInfo
+from core.storage.objects import ObjectInfo, TableObjects
 from pipeline.log.checkpoint import open_parquet
-from pipeline.storage import TableObjects, TableStorage
+from pipeline.storage import TableStorage
 
 FOOTER_STATS = "footer_stats"
 PARALLEL_READS = 16

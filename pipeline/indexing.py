@@ -10,7 +10,8 @@ from core.index.layout.columns import INDEXED_COLUMNS
 from core.index.layout.head import Head
 from core.index.layout.items import table_of
 from core.index.write.build import Build, LostRaceError
-from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
+from core.index.write.version_build import IndexTable, build_incrementally, live_index
+from pipeline.local_build import build_locally
 from pipeline.storage import TableStorage
 
 if TYPE_CHECKING:

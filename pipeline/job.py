@@ -14,6 +14,7 @@ from core.catalog.admin import CatalogAdmin
 from core.catalog.model import Table
 from core.index.layout.columns import MAX_INDEXED_COLUMNS
 from core.index.read.store import IndexStore
+from core.index.write.version_build import IndexTable
 from core.index.write.writer import IndexWriter
 from core.settings import Settings
 from pipeline.build_options import (
@@ -28,7 +29,6 @@ from pipeline.build_options import (
 from pipeline.connection import dynamodb
 from pipeline.failures import FAILURES
 from pipeline.indexing import Indexer, Outcome
-from pipeline.local_build import IndexTable
 from pipeline.report import progress_lines, summary
 
 if TYPE_CHECKING:

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from botocore.session import get_session
@@ -18,7 +17,7 @@ from botocore.session import get_session
 from core.errors import TableFilesError
 from core.settings import Settings
 from core.storage.location import S3Location
-from core.storage.objects import ObjectInfo, ObjectReader
+from core.storage.objects import ObjectInfo, ObjectReader, TableObjects
 from core.storage.session import Storage
 
 LOCAL = "file://"
@@ -65,11 +64,6 @@ def _opened(key: str, etag: str) -> Iterator[io.BufferedReader]:
 def _info(key: str) -> ObjectInfo:
     stat = Path("/", key).stat()
     return ObjectInfo(key, stat.st_size, stat.st_mtime_ns // 1_000_000, f"{stat.st_size}-{stat.st_mtime_ns}")
-
-
-class TableObjects(NamedTuple):
-    objects: ObjectReader
-    location: S3Location
 
 
 @dataclass(frozen=True, slots=True)

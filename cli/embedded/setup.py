@@ -25,14 +25,19 @@ if TYPE_CHECKING:
 CATALOG_TABLE = "sluice-catalog"
 INDEX_TABLE = "sluice-index"
 DATA_BUCKET = "sluice-data"
+QUERY_QUEUE = "sluice-queries"
+QUERY_QUEUE_URL = "SLUICE_QUERY_QUEUE_URL"
 FUNCTIONS_USER = "sluice-functions"
 STORAGE_ROLE = "sluice-storage"
 POLICY_NAME = "sluice"
 NO_PROXY = {"NO_PROXY": "127.0.0.1", "no_proxy": "127.0.0.1"}
 
 
-def set_up(aws: EmbeddedAws) -> dict[str, str]:
-    """Creates missing resources and returns the environment variables of the functions."""
+def set_up(aws: EmbeddedAws, *, asynchronous: bool = False) -> dict[str, str]:
+    """Creates missing resources and returns the environment variables of the functions.
+
+    If queries may be `asynchronous`, the functions include the worker, which writes indexes.
+    """
     catalog_admin(aws).create_catalog()
     _create_index(aws)
     s3 = s3_client(aws)
@@ -40,9 +45,10 @@ def set_up(aws: EmbeddedAws) -> dict[str, str]:
     with contextlib.suppress(s3.exceptions.BucketAlreadyOwnedByYou):
         s3.create_bucket(Bucket=DATA_BUCKET)
     iam = cast("IAMClient", _client(aws, "iam"))
-    access_key_id, secret_access_key = _functions_user(iam, aws.region)
+    access_key_id, secret_access_key = _functions_user(iam, aws.region, asynchronous=asynchronous)
     _storage_role(iam)
-    return _environment(aws, access_key_id, secret_access_key)
+    queue = {QUERY_QUEUE_URL: _create_queue(aws)} if asynchronous else {}
+    return _environment(aws, access_key_id, secret_access_key) | queue
 
 
 def owner_environment(aws: EmbeddedAws) -> dict[str, str]:
@@ -96,17 +102,31 @@ def _create_index(aws: EmbeddedAws) -> None:
         )
 
 
+def _create_queue(aws: EmbeddedAws) -> str:
+    """Returns the URL of the queue with asynchronous queries. Empties one in kept state."""
+    sqs: Any = _client(aws, "sqs")
+    url: str = sqs.create_queue(QueueName=QUERY_QUEUE)["QueueUrl"]
+    sqs.purge_queue(QueueUrl=url)
+    return url
+
+
 def _client(aws: EmbeddedAws, service: str, **arguments: Any) -> object:
     arguments |= aws.client_arguments()
     return botocore.session.Session().create_client(service, **arguments)
 
 
-def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
+def _functions_user(iam: "IAMClient", region: str, *, asynchronous: bool) -> tuple[str, str]:
     """Returns a new access key of the user. Replaces the keys in kept state, whose secrets are unknown."""
     with contextlib.suppress(iam.exceptions.EntityAlreadyExistsException):
         iam.create_user(UserName=FUNCTIONS_USER)
     tables = f"arn:aws:dynamodb:{region}:{ACCOUNT_ID}:table"
     read_by_functions = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": READ_BY_FUNCTIONS}}
+    writes = ["dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:BatchWriteItem"]
+    messages = ["sqs:SendMessage", "sqs:ReceiveMessage", "sqs:DeleteMessage"]
+    of_worker = (
+        _allow(writes, f"{tables}/{INDEX_TABLE}"),
+        _allow(messages, f"arn:aws:sqs:{region}:{ACCOUNT_ID}:{QUERY_QUEUE}"),
+    )
     policy = _policy(
         {
             **_allow(["dynamodb:BatchGetItem", "dynamodb:Query"], f"{tables}/{CATALOG_TABLE}"),
@@ -114,6 +134,7 @@ def _functions_user(iam: "IAMClient", region: str) -> tuple[str, str]:
         },
         _allow(["dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query"], f"{tables}/{INDEX_TABLE}"),
         _allow(["sts:AssumeRole"], _arn("role", STORAGE_ROLE)),
+        *(of_worker if asynchronous else ()),
     )
     iam.put_user_policy(UserName=FUNCTIONS_USER, PolicyName=POLICY_NAME, PolicyDocument=policy)
     for old in iam.list_access_keys(UserName=FUNCTIONS_USER)["AccessKeyMetadata"]:

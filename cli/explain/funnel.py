@@ -12,7 +12,7 @@ from itertools import compress, repeat
 
 from cli.explain.columns import RecordingColumns
 from cli.explain.index import IndexUse, UnusedIndex
-from core.delta.log.batch import FileBatch
+from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.snapshot import Snapshot
 from core.pruning.columns import Columns
 from core.pruning.compiler import Note
@@ -91,7 +91,7 @@ class Funnel:
 def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], None]) -> Funnel:
     """Counts all files of a snapshot. Calls `progress` with the number of files read so far."""
     fates = {fate: Count() for fate in Fate}
-    batches = _counted(snapshot.batches(selection.predicate), selection.predicate, fates, progress)
+    batches = _counted(snapshot.batches_after(selection.predicate, 0), selection.predicate, fates, progress)
     limited = None if selection.limit is None else _limited(batches, selection)
     deque(batches, maxlen=0)  # also counts the batches after the limit
     read = sum(fates.values(), Count())
@@ -101,13 +101,14 @@ def follow(snapshot: Snapshot, selection: Selection, progress: Callable[[int], N
 
 
 def _counted(
-    batches: Iterable[FileBatch],
+    batches: Iterable[NumberedBatch],
     predicate: Predicate | None,
     fates: Mapping[Fate, Count],
     progress: Callable[[int], None],
-) -> Iterator[FileBatch]:
+) -> Iterator[NumberedBatch]:
     files_read = 0
-    for batch in batches:
+    for numbered in batches:
+        batch = numbered.files
         columns = RecordingColumns(batch.columns)
         fate_of_file = _fates(predicate, columns) if predicate else bytes([Fate.EVERY_ROW_MATCHES]) * len(columns)
         row_counts = _row_counts(batch, columns)
@@ -116,10 +117,10 @@ def _counted(
             count.add(compress(batch.sizes, chosen), compress(row_counts, chosen))
         files_read += len(columns)
         progress(files_read)
-        yield batch
+        yield numbered
 
 
-def _limited(batches: Iterable[FileBatch], selection: Selection) -> Count:
+def _limited(batches: Iterable[NumberedBatch], selection: Selection) -> Count:
     count = Count()
     for kept in selection.kept(batches, Observed()):
         files = kept.files

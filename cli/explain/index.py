@@ -114,17 +114,21 @@ class TimedIndexes:
         self._store = store
         self._indexes = StoredIndexes(store)
         self._watch = watch
+        self._stored: StoredIndex | None = None  # keeps the root for the next call
         self._found: TimedIndex | None = None
         self._problems: list[str] = []
         self._failed = False
 
     def latest(self, location_uri: str) -> TimedIndex | None:
         with self._watch.on(Stage.ROOT), _recorded(self._problems):
-            found = self._indexes.latest(location_uri)
+            found = self._stored = self._indexes.latest(location_uri)
         if found is None:
             return None
         self._found = TimedIndex(found.store, found.table, found.build, found.root, self._watch, self._problems)
         return self._found
+
+    def of_build(self, location_uri: str, build: str) -> StoredIndex:
+        return self._indexes.of_build(location_uri, build)
 
     def distrust(self, location_uri: str) -> None:
         self._indexes.distrust(location_uri)
@@ -144,7 +148,7 @@ class TimedIndexes:
         if index is None or index.build not in snapshot.checkpoint_id:
             return None
         with self._watch.on(Stage.FILES):
-            deque(selection.kept(snapshot.batches(selection.predicate), Observed()), maxlen=0)
+            deque(selection.kept(snapshot.batches_after(selection.predicate, 0), Observed()), maxlen=0)
         if self._failed:
             return None
         read = self._watch.chunks_read

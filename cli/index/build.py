@@ -18,11 +18,11 @@ from cli.index.progress import reported
 from core.catalog.model import Table
 from core.index.layout.rows import NotIndexableError
 from core.index.read.store import IndexStore
+from core.index.write.version_build import IndexTable
 from core.index.write.writer import IndexWriter, WriteFailedError
 from core.storage.location import S3Location
 from pipeline.build_options import BuildOptions
 from pipeline.indexing import Indexer, Outcome, Progress
-from pipeline.local_build import IndexTable
 from pipeline.spark.java import NoJavaError
 
 if TYPE_CHECKING:

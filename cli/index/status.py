@@ -19,10 +19,10 @@ from core.index.layout.head import Head
 from core.index.layout.items import table_of
 from core.index.layout.root import Root
 from core.index.read.table_index import StoredIndex
+from core.index.write.version_build import IndexTable
 from core.sharing.tables import SharedTables
 from core.storage.location import S3Location
 from core.storage.session import StorageSession
-from pipeline.local_build import IndexTable
 
 COLUMNS = {
     "table": "TABLE",

@@ -37,6 +37,15 @@ def serve(
         Path | None,
         typer.Option(metavar="DIR", help="Folder that keeps the state of the embedded AWS for the next run."),
     ] = None,
+    async_log_mb: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="N",
+            help="Answer queries asynchronously if the table has no index and a log of more than N megabytes. "
+            "0 does so for every table without an index.",
+        ),
+    ] = None,
     admin_env_out: Annotated[
         Path | None,
         typer.Option(
@@ -79,6 +88,7 @@ def serve(
         profile_path=profile_out,
         account=account_of(context) if aws == "env" else None,
         data=data,
+        async_log_mb=async_log_mb,
         log_level=log_level,
         log_format=log_format,
         verbose=verbose,

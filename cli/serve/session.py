@@ -25,11 +25,20 @@ from cli.common.errors import CommandError
 from cli.common.private_file import write_private
 from cli.embedded.ministack import EmbeddedAws, embedded_aws
 from cli.embedded.mirror import Mirror
-from cli.embedded.setup import DATA_BUCKET, catalog_admin, forget_other_accounts, s3_client, set_up
+from cli.embedded.setup import (
+    DATA_BUCKET,
+    QUERY_QUEUE_URL,
+    catalog_admin,
+    forget_other_accounts,
+    s3_client,
+    set_up,
+)
 from cli.serve.app import Front, import_functions
 from cli.serve.logs import LogFormat, functions_logging, serve_log
+from cli.serve.memory import freed_memory_returned
 from cli.serve.routes import PREFIX, read_routes
 from cli.serve.server import bind, serving
+from cli.serve.worker import preparing_queries
 from core.catalog.admin import CatalogAdmin
 from core.catalog.errors import CatalogError, EntryNotFoundError
 from core.catalog.model import Token
@@ -60,6 +69,8 @@ class ServeOptions:
     """The AWS account to serve. None starts an embedded AWS."""
     data: Path | None = None
     """The folder for the state of the embedded AWS. None discards the state at the end."""
+    async_log_mb: float | None = None
+    """The longest log that is read while a client waits. None reads every log."""
     log_level: str = "WARNING"
     log_format: LogFormat = "text"
     verbose: bool = False
@@ -85,8 +96,11 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
     """Serves inside the block. Calls `on_progress` with each step of the start."""
     with contextlib.ExitStack() as stack:
         bound = stack.enter_context(bind(options.host, options.port))
+        stack.enter_context(freed_memory_returned())
         stack.enter_context(environment_restored())
         os.environ |= {"POWERTOOLS_METRICS_DISABLED": "true", "POWERTOOLS_LOG_LEVEL": options.log_level}
+        if options.async_log_mb is not None:
+            os.environ["SLUICE_ASYNC_LOG_MB"] = str(options.async_log_mb)
         aws = None
         if options.account:
             admin = _use_account(options.account, options.shares)
@@ -102,6 +116,8 @@ def running_server(options: ServeOptions, on_progress: Progress) -> Iterator[Run
         stack.enter_context(functions_logging(log, options.log_level))
         threads = _threads(stack)
         front = Front(routes, functions, threads, log.access)
+        if aws and options.async_log_mb is not None:
+            stack.enter_context(preparing_queries(os.environ[QUERY_QUEUE_URL]))
         stack.enter_context(serving(front, bound))
         threads.submit(import_module, SQL_PARSER)
         endpoint = f"http://{_reachable(bound)}{options.prefix}"
@@ -118,7 +134,7 @@ def _start_embedded(
     on_progress("Starting the embedded AWS")
     forget_other_accounts()
     aws = stack.enter_context(embedded_aws(options.data))
-    os.environ |= set_up(aws)
+    os.environ |= set_up(aws, asynchronous=options.async_log_mb is not None)
     admin = catalog_admin(aws)
     if options.shares:
         kept = options.data / COPIES if options.data else None

@@ -7,6 +7,7 @@ relays them byte for byte.
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from sys import getsizeof
 from typing import Any, NamedTuple, TypeAlias
 
 PHYSICAL_NAME = "delta.columnMapping.physicalName"
@@ -36,6 +37,12 @@ class Metadata:
     options: Mapping[str, str] = field(default_factory=dict)
     configuration: Mapping[str, str] = field(default_factory=dict)
     created_time: int | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """Approximate memory in CPython."""
+        texts = (self.schema_string, self.description or "", *self.configuration, *self.configuration.values())
+        return 1000 + sum(map(getsizeof, texts))
 
 
 def vector_id(storage_type: str, path_or_inline_dv: str, offset: int | None) -> str:

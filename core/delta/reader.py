@@ -9,16 +9,25 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from shutil import disk_usage
 from typing import IO, cast
 
-from core.delta.log.checkpoint import OPEN_FILES, Checkpoint, ParquetFile
-from core.delta.log.commits import check_count, check_size, fetched, in_commit_timestamp
+from core.delta.log.checkpoint import Checkpoint
+from core.delta.log.commits import (
+    MAX_COMMIT_BYTES,
+    MAX_COMMITS,
+    check_count,
+    check_size,
+    fetched,
+    in_commit_timestamp,
+)
 from core.delta.log.damage import log_file
 from core.delta.log.listing import is_commit
+from core.delta.log.parquet import ParquetFile
 from core.delta.log.replay import CheckpointFiles, Replay, ReplayState
-from core.delta.log.segment import LogSegment, NotReconciledError, replaced_commits
+from core.delta.log.segment import LogSegment, NotReconciledError, digest_of, replaced_commits
 from core.delta.snapshot import LoadedSnapshot
-from core.errors import AnswerTooLargeError
+from core.errors import AnswerTooLargeError, LongLogError
 from core.storage.location import S3Location
 from core.storage.objects import ObjectInfo, ObjectReader
 
@@ -33,13 +42,20 @@ def read_snapshot(
     segment: LogSegment,
     base: ReplayState | None = None,
     checkpoint: CheckpointFiles | None = None,
+    *,
+    max_log_bytes: float | None = None,
 ) -> LoadedSnapshot:
-    """Reads the snapshot at the end of a segment. Its commits follow `base` or `checkpoint` if one is given."""
+    """Reads the snapshot at the end of a segment. Its commits follow `base` or `checkpoint` if one is given.
+
+    With `max_log_bytes`, raises `LongLogError` instead of reading a longer log, or one that is beyond other limits.
+    """
+    if max_log_bytes is not None:
+        _check_length(segment, segment.checkpoint, max_log_bytes)
     check_count(len(segment.commits))
     check_size(sum(commit.size for commit in segment.commits))
     with fetched(objects.get, segment.commits) as commits:
         if segment.checkpoint:
-            checkpoint = _checkpoint(objects, location, segment)
+            checkpoint = _checkpoint(objects, location, segment, max_log_bytes)
         replay = Replay(base, checkpoint)
         for file, commit in zip(segment.commits, commits, strict=True):
             try:
@@ -60,7 +76,21 @@ def _apply_all(replay: Replay, objects: ObjectReader, files: Sequence[ObjectInfo
             replay.apply(commit, log_file(file.key))
 
 
-def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment) -> Checkpoint:
+def _check_length(segment: LogSegment, checkpoint: Sequence[ObjectInfo], max_log_bytes: float) -> None:
+    commit_bytes = sum(commit.size for commit in segment.commits)
+    checkpoint_bytes = sum(file.size for file in checkpoint)
+    if (
+        commit_bytes + checkpoint_bytes > max_log_bytes
+        or commit_bytes > MAX_COMMIT_BYTES
+        or len(segment.commits) > MAX_COMMITS
+        or (checkpoint_bytes > MAX_IN_MEMORY and checkpoint_bytes > disk_usage(tempfile.gettempdir()).free)
+    ):
+        raise LongLogError(segment.version, digest_of([segment.tip]))
+
+
+def _checkpoint(
+    objects: ObjectReader, location: S3Location, segment: LogSegment, max_log_bytes: float | None
+) -> Checkpoint:
     top = segment.checkpoint[0]
     manifest, manifest_name, infos = b"", "", segment.checkpoint
     if top.key.endswith(".json"):
@@ -70,6 +100,8 @@ def _checkpoint(objects: ObjectReader, location: S3Location, segment: LogSegment
     sidecars = checkpoint.table_actions.sidecar_files(location)
     if not sidecars:
         return checkpoint
+    if max_log_bytes is not None:  # a listing of the log does not have the sizes of sidecar files
+        _check_length(segment, (*infos, *sidecars), max_log_bytes)
     files += _fetch(objects, sidecars)
     return Checkpoint(files, manifest, file_names=_names((*infos, *sidecars)), manifest_name=manifest_name)
 
@@ -90,10 +122,8 @@ def _fetch(objects: ObjectReader, files: Sequence[ObjectInfo]) -> list[ParquetFi
 
 def _spooled(objects: ObjectReader, info: ObjectInfo) -> IO[bytes]:
     try:
-        unlinked = OPEN_FILES.exists()
-        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=not unlinked))  # noqa: SIM115
-        if unlinked:  # the file is then removed even if the process is killed
-            Path(file.name).unlink()
+        file = cast("IO[bytes]", tempfile.NamedTemporaryFile(prefix="sluice-checkpoint-", delete=False))  # noqa: SIM115
+        Path(file.name).unlink()  # the file is then removed even if the process is killed
         try:
             objects.save(info.key, file, info.etag)
         except BaseException:

@@ -1,5 +1,6 @@
 """The Delta tables that this process serves: their versions, snapshots and commits, cached between requests."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -7,13 +8,14 @@ from typing import NamedTuple, TypeVar
 
 from core.delta.cache.failover import IndexFailover
 from core.delta.cache.log import CachedLog
-from core.delta.cache.snapshots import SnapshotLoader
+from core.delta.cache.snapshots import SnapshotLoader, index_build
 from core.delta.cache.tables import CachedTable, CacheLimits, TableCache
 from core.delta.history import check_commits
-from core.delta.index import Indexes, UnusableIndexError
+from core.delta.index import Indexes, UnusableIndexError, is_index
 from core.delta.model import Commit
 from core.delta.snapshot import Snapshot, SnapshotSummary
-from core.errors import TableFilesError
+from core.delta.source import ALL_FILES, Demand, Way
+from core.errors import ChangedLogError, LongLogError, TableFilesError
 from core.storage.session import StorageSession
 
 T = TypeVar("T")
@@ -26,9 +28,12 @@ class DeltaTables:
         now: Callable[[], float] = time.time,
         limits: CacheLimits | None = None,
         index: Indexes | None = None,
+        way: Way | None = None,
     ) -> None:
+        """`way` makes all snapshots of latest versions come from the log, or from an index if it can be used."""
         self._now = now
         self._index = index
+        self._way = way
         self._cache = TableCache(limits or CacheLimits())
 
     def latest_version(self, storage: StorageSession, *, staleness_seconds: float = 0) -> int:
@@ -45,21 +50,26 @@ class DeltaTables:
         timestamp_ms: int | None = None,
         since_version: int = 0,
         staleness_seconds: float = 0,
+        max_log_bytes: float | None = None,
+        demand: Demand = ALL_FILES,
     ) -> Snapshot:
         """Returns the latest snapshot, or that of a version or of a timestamp.
 
-        Raises `BeforeHistoryError` if the timestamp is before the commit of `since_version`.
+        Raises `BeforeHistoryError` if the timestamp is before the commit of `since_version`, and `LongLogError` if more
+        than `max_log_bytes` of the log would have to be read. 0 also refuses snapshots of the log that are in memory.
         """
-        table = self._open(storage)
+        table = self._open(storage, max_log_bytes)
         since = table.log.request_start - staleness_seconds
 
         def read() -> Snapshot:
             if timestamp_ms is not None:
-                loaded = table.snapshots.at(table.log.history().at_or_before(timestamp_ms, since_version))
+                loaded = table.snapshots.at(table.log.history().at_or_before(timestamp_ms, since_version), demand)
             elif version is not None:
-                loaded = table.snapshots.at(version)
+                loaded = table.snapshots.at(version, demand)
             else:
-                loaded = table.snapshots.latest(table.log.since(since, index=self._index))
+                loaded = table.snapshots.latest(table.log.since(since, index=self._index), demand)
+            if max_log_bytes == 0 and index_build(loaded) is None:
+                raise LongLogError(loaded.snapshot.version, loaded.snapshot.tip)
             return table.failover.protected(loaded)
 
         return self._read(table, read)
@@ -81,17 +91,35 @@ class DeltaTables:
         with table.lock:
             table.log.back_to(version).check_tip(version, tip)
 
-    def snapshot_for_paging(self, storage: StorageSession, snapshot: Snapshot) -> Snapshot:
-        """Returns the same version, read from its newest checkpoint: others may be cleaned up before the next page."""
-        table = self._open(storage)
-        return self._read(table, lambda: table.snapshots.from_newest_checkpoint(snapshot))
+    def snapshot_for_paging(self, storage: StorageSession, snapshot: Snapshot, demand: Demand = ALL_FILES) -> Snapshot:
+        """Returns the same version in an order that any process can repeat for a day.
 
-    def snapshot_from_checkpoint(self, storage: StorageSession, checkpoint_id: str, version: int) -> Snapshot:
-        """Returns a version with its files in the same order as an earlier read from `checkpoint_id`."""
+        From the log, that is the order of its newest checkpoint: others may be cleaned up before the next page. From an
+        index, the first files are read to see that it works: after the first page, the log cannot replace it.
+        """
         table = self._open(storage)
-        return self._read(
-            table, lambda: table.failover.protected(table.snapshots.from_checkpoint(checkpoint_id, version))
-        )
+
+        def read() -> Snapshot:
+            if is_index(snapshot.checkpoint_id):
+                with contextlib.suppress(ChangedLogError):
+                    loaded = table.snapshots.from_checkpoint(snapshot.checkpoint_id, snapshot.version)
+                    if table.failover.is_readable(loaded, demand):
+                        return table.failover.in_order(loaded)
+            return table.snapshots.from_newest_checkpoint(snapshot)
+
+        return self._read(table, read)
+
+    def snapshot_from_checkpoint(
+        self, storage: StorageSession, checkpoint_id: str, version: int, *, must_keep_order: bool = True
+    ) -> Snapshot:
+        """Returns a version with its files in the same order as an earlier read from `checkpoint_id`.
+
+        If that is an index and it fails while it is read, `ChangedLogError` is raised, or the remaining files come from
+        the log if the order is not a must.
+        """
+        table = self._open(storage)
+        guarded = table.failover.in_order if must_keep_order else table.failover.protected
+        return self._read(table, lambda: guarded(table.snapshots.from_checkpoint(checkpoint_id, version)))
 
     def version_at_or_before(self, storage: StorageSession, timestamp_ms: int, since: int = 0) -> int:
         """Returns the version that was current at a timestamp. Raises `BeforeHistoryError` if it is before `since`."""
@@ -133,10 +161,10 @@ class DeltaTables:
         self._cache.evict()
         return result
 
-    def _open(self, storage: StorageSession) -> "_OpenTable":
+    def _open(self, storage: StorageSession, max_log_bytes: float | None = None) -> "_OpenTable":
         cached = self._cache.table(storage)
         log = CachedLog(cached, storage, self._now)
-        snapshots = SnapshotLoader(cached, storage, log, self._index)
+        snapshots = SnapshotLoader(cached, storage, log, self._index, max_log_bytes, self._way)
         failover = IndexFailover(cached, storage.location.uri, log, snapshots, self._index)
         return _OpenTable(cached, log, snapshots, failover)
 

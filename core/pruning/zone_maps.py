@@ -16,6 +16,8 @@ from core.pruning.schema import Field
 from core.pruning.values import after_all_with_prefix
 
 MAX_BOUND_CHARACTERS = 64
+# Number of columns that stay ready for the next query. The least recently used is read again when it is needed.
+MAX_COLUMNS = 8
 
 
 class ZoneMap(NamedTuple):
@@ -68,7 +70,8 @@ class ZoneMapBatch:
         self.unknown = TruthMasks(self.all_ones, self.all_ones, self.all_ones)
         self.with_stats = True
         self._zone_maps = zone_maps
-        self._column_cache: dict[Field, ZoneMapColumn] = {}
+        self._columns: dict[Field, ZoneMapColumn] = {}
+        """The most recently used is last."""
 
     def test(self, field: Field, test: ColumnTest) -> TruthMasks:
         return test(self._column(field)) if field in self._zone_maps else self.unknown
@@ -85,6 +88,9 @@ class ZoneMapBatch:
         if field not in self._zone_maps:
             unknown = ZoneMap(*FULL_RANGES.get(field.type.name, UNBOUNDED), has_values=True, has_nulls=True)
             return ZoneMapColumn(field, [unknown] * self.size)
-        if field not in self._column_cache:
-            self._column_cache[field] = ZoneMapColumn(field, self._zone_maps[field])
-        return self._column_cache[field]
+        # Threads share the batch. At worst two of them read the same column.
+        column = self._columns.pop(field, None) or ZoneMapColumn(field, self._zone_maps[field])
+        self._columns[field] = column
+        for oldest in list(self._columns)[:-MAX_COLUMNS]:
+            self._columns.pop(oldest, None)
+        return column

@@ -40,6 +40,7 @@ def record(
             "recipient": observed.recipient,
             "token_id": observed.token_id,
             "table": observed.table,
+            "source": observed.source,
             "files_listed": observed.files_listed,
             "files_pruned": observed.files_pruned,
             "hints_ignored": observed.hints_ignored or None,

@@ -24,6 +24,8 @@ class Observed:
     token_id: str | None = None
     """The id of the bearer token in the catalog. It is no secret."""
     table: str | None = None
+    source: str | None = None
+    """Where the files were read from: the log or an index."""
     files_listed: int = 0
     files_pruned: int = 0
     hints_ignored: list[str] = field(default_factory=list)

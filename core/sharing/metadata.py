@@ -5,6 +5,7 @@ from core.api.response import Response
 from core.catalog.model import Table
 from core.delta.features import active_features, enabled_features, protocol_for_clients
 from core.delta.snapshot import Snapshot
+from core.delta.source import NO_FILES
 from core.sharing.answers.table_answer import AnswerOptions, TableAnswer
 from core.sharing.formats import ANSWERS, choose_format
 from core.sharing.tables import SharedTables
@@ -13,7 +14,7 @@ from core.storage.session import StorageSession
 
 def answer_metadata(tables: SharedTables, table: Table, metadata: MetadataRequest, options: AnswerOptions) -> Response:
     storage = tables.open(table)
-    snapshot = tables.snapshot(table, storage, version=metadata.version, timestamp=metadata.timestamp)
+    snapshot = tables.snapshot(table, storage, version=metadata.version, timestamp=metadata.timestamp, demand=NO_FILES)
     answer, head = begin_snapshot(table, storage, options, snapshot)
     return answer.response(snapshot.version, [head], may_end_stream=False)
 

@@ -1,10 +1,9 @@
 """Selects the files of a snapshot that a query keeps: those that may match its predicates, up to its limit.
 
-Predicates are evaluated by column, one batch at a time. The files of a snapshot are numbered from 1, including skipped
-files, and a page continues after a file number.
+Predicates are evaluated by column, one batch at a time. The files of a snapshot are numbered, including skipped files,
+and a page continues after a file number.
 """
 
-import sys
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -13,8 +12,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from core.api.requests.query import QueryRequest
 from core.delta.features import column_mapping_mode
-from core.delta.log.batch import FileBatch
+from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.model import Metadata
+from core.delta.source import Demand
 from core.pruning.files import ALL_MATCH, MAY_MATCH, row_count
 from core.sharing.call import Observed
 
@@ -73,38 +73,43 @@ class Selection:
         )
         return cls(predicate, query.limit_hint, footers)
 
+    @staticmethod
+    def demand(query: QueryRequest) -> Demand:
+        """Returns what a query reads of a snapshot that is not known yet."""
+        wanted = query.page_size
+        if query.limit_hint is not None:
+            wanted = min(query.limit_hint, LIMITED_BATCH)
+        return Demand(wanted, lambda metadata: Selection.of(query, metadata).predicate)
+
     def ignored_parts(self) -> list[str]:
         """Returns the columns of the hints that could not be used, each with the reason, for the log."""
         return list(self.predicate.ignored) if self.predicate else []
 
-    def kept(self, batches: Iterable[FileBatch], observed: Observed, start: Position = START) -> Iterator[KeptFiles]:
-        """Yields the kept files after `start`, in order."""
+    def kept(self, batches: Iterable[NumberedBatch], observed: Observed, rows: int = 0) -> Iterator[KeptFiles]:
+        """Yields the files to keep, in order. `rows` is the number of rows before them that count towards the limit."""
         if self.limit is None:
-            for last_file, batch in _batches_after(batches, start.last_file):
-                yield self._evaluate(batch, last_file, observed)
+            for batch in batches:
+                yield self._evaluate(batch, observed)
             return
-        rows = start.rows
         if rows >= self.limit:
             return
-        for last_file, batch in _batches_after(batches, start.last_file, LIMITED_BATCH):
-            kept = self._evaluate(batch, last_file, observed)
+        for batch in _small_batches(batches):
+            kept = self._evaluate(batch, observed)
             kept = kept._replace(rows=self._counted(kept, self.limit - rows))
             *before, rows = accumulate(kept.rows, initial=rows)
             yield kept.first(bisect_left(before, self.limit))
             if rows >= self.limit:
                 return
 
-    def _evaluate(self, batch: FileBatch, last_file: int, observed: Observed) -> KeptFiles:
-        """`last_file` is the number of the file before the batch."""
-        file_numbers = range(last_file + 1, last_file + 1 + batch.num_files)
+    def _evaluate(self, batch: NumberedBatch, observed: Observed) -> KeptFiles:
+        numbers, files = batch
         if self.predicate is None:
-            return KeptFiles(batch, file_numbers, self._rows(batch, repeat(MAY_MATCH | ALL_MATCH)))
-        truth_values = self.predicate.evaluate(batch.columns)
+            return KeptFiles(files, numbers, self._rows(files, repeat(MAY_MATCH | ALL_MATCH)))
+        truth_values = self.predicate.evaluate(files.columns)
         may_match = [value & MAY_MATCH for value in truth_values]
-        files = batch.only(may_match)
-        observed.files_pruned += batch.num_files - files.num_files
-        rows = self._rows(files, compress(truth_values, may_match))
-        return KeptFiles(files, list(compress(file_numbers, may_match)), rows)
+        numbers, files = batch.only(may_match)
+        observed.files_pruned += len(batch.numbers) - len(numbers)
+        return KeptFiles(files, numbers, self._rows(files, compress(truth_values, may_match)))
 
     def _rows(self, files: FileBatch, truth_values: Iterable[int]) -> list[int]:
         """Counts only rows of files whose rows all match. Other rows could fill the limit and exclude matching rows.
@@ -136,14 +141,7 @@ class Selection:
         return counts
 
 
-def _batches_after(
-    batches: Iterable[FileBatch], start: int, size: int = sys.maxsize
-) -> Iterator[tuple[int, FileBatch]]:
-    """Yields the files after number `start`, at most `size` at a time, with the number of the file before them."""
-    last_file = 0
+def _small_batches(batches: Iterable[NumberedBatch]) -> Iterator[NumberedBatch]:
     for batch in batches:
-        files = batch.num_files
-        for begin in range(max(start - last_file, 0), files, size):
-            whole = begin == 0 and files <= size
-            yield last_file + begin, batch if whole else batch.between(begin, begin + size)
-        last_file += files
+        for begin in range(0, len(batch.numbers), LIMITED_BATCH):
+            yield batch.between(begin, begin + LIMITED_BATCH)

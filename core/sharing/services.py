@@ -5,7 +5,7 @@ Each service is created on first use, so that a cold start of a listing route do
 
 import threading
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import botocore.session
 from botocore.config import Config
@@ -16,7 +16,10 @@ from core.settings import Settings
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
-    from core.delta.index import Indexes
+    from core.index.read.indexes import StoredIndexes
+    from core.queries.queue import Queue
+    from core.queries.store import QueryStore
+    from core.sharing.async_queries import AsyncQueries
     from core.sharing.credentials import SharedDirectories
     from core.sharing.tables import SharedTables
 
@@ -28,6 +31,8 @@ CLIENT_CONFIG = Config(
     max_pool_connections=32,
     tcp_keepalive=True,
 )
+# The part of the cache memory that chunks of indexes may use. Tables have the rest.
+SHARE_OF_CHUNKS = 8
 
 
 class Services:
@@ -37,6 +42,7 @@ class Services:
         self._lock = threading.RLock()
         self._catalog: Catalog | None = None
         self._tables: SharedTables | None = None
+        self._async_queries: AsyncQueries | None = None
         self._directories: SharedDirectories | None = None
 
     @property
@@ -65,17 +71,43 @@ class Services:
 
                 storage = Storage.connect(self._settings, self._session)
                 limits = CacheLimits.of(self._settings.snapshot_cache_mb)
-                delta = DeltaTables(limits=limits, index=self._index())
+                index = self._index(limits.memory_bytes // SHARE_OF_CHUNKS)
+                for_tables = limits.without(index.cache_bytes if index else 0)
+                delta = DeltaTables(limits=for_tables, index=index)
                 self._tables = SharedTables(storage, delta, self._settings.staleness_seconds)
             return self._tables
 
-    def _index(self) -> "Indexes | None":
+    def _index(self, max_cache_bytes: int) -> "StoredIndexes | None":
         if self._settings.index_table is None:
             return None
         from core.index.read.indexes import StoredIndexes
         from core.index.read.store import IndexStore
 
-        return StoredIndexes(IndexStore(self._dynamodb, self._settings.index_table))
+        store = IndexStore(self._dynamodb, self._settings.index_table, max_cache_bytes=max_cache_bytes)
+        return StoredIndexes(store)
+
+    @property
+    def async_queries(self) -> "AsyncQueries":
+        with self._lock:
+            if self._async_queries is None:
+                from core.sharing.async_queries import MEGABYTE, AsyncQueries
+
+                settings = self._settings
+                limit = None if settings.async_log_mb is None else settings.async_log_mb * MEGABYTE
+                self._async_queries = AsyncQueries(limit, *self._query_state())
+            return self._async_queries
+
+    def _query_state(self) -> "tuple[QueryStore, Queue] | tuple[()]":
+        settings = self._settings
+        if settings.index_table is None or settings.query_queue_url is None:
+            return ()
+        from core.queries.queue import Queue
+        from core.queries.store import QueryStore
+
+        def sqs() -> Any:
+            return self._session.create_client("sqs", region_name=settings.region, config=CLIENT_CONFIG)
+
+        return QueryStore(self._dynamodb, settings.index_table), Queue(sqs, settings.query_queue_url)
 
     @property
     def directories(self) -> "SharedDirectories":

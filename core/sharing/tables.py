@@ -6,6 +6,7 @@ from core.api.timestamps import parse_timestamp
 from core.catalog.model import URL_ACCESS, Table
 from core.delta.history import BeforeHistoryError, use_later
 from core.delta.snapshot import Snapshot
+from core.delta.source import ALL_FILES, Demand
 from core.delta.tables import DeltaTables
 from core.errors import InvalidParameterError, UnsupportedOperationError
 from core.storage.location import S3Location
@@ -43,8 +44,16 @@ class SharedTables:
             ) from None
 
     def snapshot(
-        self, table: Table, storage: StorageSession, *, version: int | None, timestamp: str | None
+        self,
+        table: Table,
+        storage: StorageSession,
+        *,
+        version: int | None,
+        timestamp: str | None,
+        max_log_bytes: float | None = None,
+        demand: Demand = ALL_FILES,
     ) -> Snapshot:
+        """Raises `LongLogError` if more than `max_log_bytes` of the log would have to be read."""
         if version is not None or timestamp is not None:
             require_history(table)
         if version is not None:
@@ -56,6 +65,8 @@ class SharedTables:
                 timestamp_ms=None if timestamp is None else parse_timestamp(timestamp, field="timestamp"),
                 since_version=table.start_version,
                 staleness_seconds=self._staleness(table),
+                max_log_bytes=max_log_bytes,
+                demand=demand,
             )
         except BeforeHistoryError as error:
             if error.version == table.start_version > 0:

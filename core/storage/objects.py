@@ -13,6 +13,7 @@ from botocore.exceptions import ClientError
 from botocore.utils import parse_timestamp
 
 from core.errors import TableFilesError
+from core.storage.location import S3Location
 
 if TYPE_CHECKING:
     from botocore.response import StreamingBody
@@ -99,3 +100,10 @@ def _table_files_errors() -> Iterator[None]:
         if code in DENIED or code.startswith("KMS."):  # the KMS key is disabled or deleted
             raise TableFilesError("permission denied") from error
         raise
+
+
+class TableObjects(NamedTuple):
+    """A table, and the objects of its bucket."""
+
+    objects: ObjectReader
+    location: S3Location

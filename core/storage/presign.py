@@ -57,7 +57,7 @@ class UrlSigner:
         self._origin = f"{url.scheme}://{url.netloc}"
         self._directory = f"{url.path}/" if endpoint.virtual else f"{url.path}/{bucket}/"
         # Signature Version 4 signs the parameters sorted by name. The URL keeps botocore's order.
-        self._signed_tail = f"\n{constant}{token}{signed_headers}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD"
+        self._signed_tail = f"\n{constant}{token}{signed_headers}\nhost:{host}\n\nhost\nUNSIGNED-PAYLOAD".encode()
         self._query = f"?{constant}{signed_headers}{token}&X-Amz-Signature="
         signing_key = f"AWS4{credentials.secret_access_key}".encode()
         for part in scope.split("/"):
@@ -73,15 +73,16 @@ class UrlSigner:
 
     def sign_all(self, keys: Sequence[str]) -> list[str]:
         """The hot path: runs for millions of files, so attributes are bound to local names."""
-        sha256, inner_hash, outer_hash = hashlib.sha256, self._inner.copy, self._outer.copy
+        get_hash, inner_hash, outer_hash = hashlib.sha256(b"GET\n").copy, self._inner.copy, self._outer.copy
         origin, query, tail = self._origin, self._query, self._signed_tail
         urls = []
         for path in _escaped(self._directory, keys):
-            request_hash = sha256(f"GET\n{path}{tail}".encode()).hexdigest()
-            inner, signature = inner_hash(), outer_hash()
-            inner.update(request_hash.encode())
-            signature.update(inner.digest())
-            urls.append(f"{origin}{path}{query}{signature.hexdigest()}")
+            request, inner, outer = get_hash(), inner_hash(), outer_hash()
+            request.update(path.encode())
+            request.update(tail)  # long: joining it with the path first would copy it twice
+            inner.update(request.hexdigest().encode())
+            outer.update(inner.digest())
+            urls.append(f"{origin}{path}{query}{outer.hexdigest()}")
         return urls
 
 

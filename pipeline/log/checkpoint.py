@@ -18,8 +18,7 @@ from arro3.core import RecordBatch
 from botocore.exceptions import BotoCoreError, ClientError
 
 from core.delta.log import actions
-from core.delta.log.checkpoint import undamaged
-from core.delta.log.damage import log_file, valid_actions
+from core.delta.log.damage import log_file, undamaged, valid_actions
 from core.delta.log.file_schema import VECTOR_TYPES
 from core.delta.log.rows import FileRows
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions

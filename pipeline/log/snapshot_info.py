@@ -17,8 +17,8 @@ from core.delta.log.listing import latest_log, whole_log
 from core.delta.log.replay import IN_COMMIT_TIMESTAMPS, require_protocol_and_metadata
 from core.delta.log.segment import LogSegment
 from core.delta.model import Metadata, Protocol
+from core.storage.objects import TableObjects
 from pipeline.log.checkpoint import table_actions
-from pipeline.storage import TableObjects
 
 
 @dataclass(frozen=True, slots=True)

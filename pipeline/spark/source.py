@@ -19,12 +19,12 @@ from pyspark.sql.types import StructType
 from core.delta.log.listing import LOOK_BACK, list_log
 from core.delta.log.segment import Compacted, LogSegment, checkpoint_version, digest_of
 from core.errors import ChangedLogError
-from core.storage.objects import ObjectInfo
+from core.storage.objects import ObjectInfo, TableObjects
 from pipeline.log.checkpoint import Piece, file_rows, joined, pieces, sample_rows, table_actions
 from pipeline.log.commits import ACTION, action_rows
 from pipeline.log.rows import FILE, IDENTIFIED_FILE, with_vector_ids
 from pipeline.spark.worker_errors import carried_errors
-from pipeline.storage import TableObjects, TableStorage
+from pipeline.storage import TableStorage
 
 T = TypeVar("T")
 

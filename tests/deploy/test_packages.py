@@ -6,17 +6,20 @@ import marshal
 import shutil
 import struct
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from cli.serve.routes import read_template
 from infra.build import (
+    FOR_WORKERS,
     MAX_UNPACKED,
-    NOT_FOR_ROUTES,
+    NOT_FOR_FUNCTIONS,
     PACKAGES,
     READ_TABLES,
     ROOT,
+    WORKERS,
     WRAPPER,
     build,
     import_handlers,
@@ -102,15 +105,16 @@ def test_files_that_no_function_reads_are_not_shipped(for_lambda: Path, package:
     shipped = digests(for_lambda / package)
     assert not [name for name in shipped if name.endswith((".pyi", "py.typed", "RECORD")) or "/tests/" in name]
     services = {path.name for path in (for_lambda / package / "botocore" / "data").iterdir() if path.is_dir()}
-    assert services == {"dynamodb", "s3", "sts"}
+    assert services == {"dynamodb", "s3", "sqs", "sts"}
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-@pytest.mark.parametrize("path", NOT_FOR_ROUTES)
-def test_parts_of_core_that_no_route_uses_are_not_shipped(for_lambda: Path, package: str, path: str) -> None:
+@pytest.mark.parametrize(("package", "path"), [*product(PACKAGES, NOT_FOR_FUNCTIONS), *product(["thin"], FOR_WORKERS)])
+def test_parts_of_core_that_no_function_of_a_package_uses_are_not_shipped(
+    for_lambda: Path, package: str, path: str
+) -> None:
     assert (ROOT / path).exists()
     assert not (for_lambda / package / path).exists()
-    assert (for_lambda / package / path).parent.exists()
+    assert (for_lambda / package / "core").exists()
 
 
 @pytest.mark.parametrize("package", PACKAGES)
@@ -129,7 +133,7 @@ def test_each_package_has_exactly_the_handlers_that_the_template_assigns_to_it(f
             assert resource["Metadata"] == {"BuildMethod": "makefile"}
             properties = resource["Properties"]
             handlers[properties.get("CodeUri", default)].add(properties["Handler"].split(".")[1])
-    assert handlers["full"] == READ_TABLES
+    assert handlers["full"] == READ_TABLES | WORKERS
     for package, expected in handlers.items():
         assert {path.stem for path in (for_lambda / package / "handlers").glob("[!_]*.py")} == expected
 

@@ -203,7 +203,7 @@ def test_a_deployer_can_create_update_and_delete_the_resources_of_a_template(
 
 def test_the_simulation_denies_what_a_policy_does_not_allow(stack: Stack) -> None:
     assert denied(stack, ("deployer.json",), "dynamodb", "GetItem", TABLE_ARN) == ["dynamodb:GetItem"]
-    assert denied(stack, ("deployer.json",), *NEEDED["AWS::SQS::Queue"][0]) != []
+    assert denied(stack, ("deployer.json",), *NEEDED["AWS::Events::Rule"][0]) != []
 
 
 def test_sam_deletes_its_stacks_only_with_the_policy(stack: Stack) -> None:

@@ -17,14 +17,14 @@ from cli.embedded.ministack import EmbeddedAws
 from cli.embedded.setup import DATA_BUCKET, catalog_admin, s3_client, set_up
 from cli.invoke.emulator import RunningFunction, running_function
 from core.runtime.events import MAX_ANSWER_BYTES
-from infra.build import OTHER_STACKS, READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES, WORKERS
 from tests.deploy.shared_tables import share_trips
 from tests.server import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the runtime interface emulator requires Linux")
 
-ROUTES = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS)
-STATUS = {"query_status": 501, "unknown_route": 404}
+ROUTES = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - OTHER_STACKS - WORKERS)
+STATUS = {"query_status": 404, "unknown_route": 404}
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from tests.runtime_api import Invocation, Received, RuntimeApiEmulator, environm
 from tests.server import ROOT
 
 STREAMING = sorted({route.function.handler.split(".")[1] for route in read_routes() if route.streams})
-STATUS = {"query_status": 501}
+STATUS = {"query_status": 404}
 END_ACTION = "includeendstreamaction=true"
 SECONDS = 120
 

@@ -360,8 +360,8 @@ class TestQuery:
 
 
 class TestAsynchronousQueries:
-    def test_the_status_of_a_query_is_a_501_in_the_protocols_form(self, server: Server) -> None:
-        assert error(server.call("POST", f"{PEOPLE}/queries/some-id"))[:2] == (501, "NOT_IMPLEMENTED")
+    def test_an_unknown_query_is_a_404_in_the_protocols_form(self, server: Server) -> None:
+        assert error(server.call("POST", f"{PEOPLE}/queries/some-id"))[:2] == (404, "RESOURCE_DOES_NOT_EXIST")
         assert server.call("POST", f"{PEOPLE}/queries/some-id", token=None).status_code == 401
         assert server.call("POST", "/shares/x/schemas/y/tables/z/queries/some-id").status_code == 404
 

@@ -61,7 +61,7 @@ def lines(files: FileBatch) -> tuple[bytes, bytes]:
 @settings(deadline=None, max_examples=examples(400))
 @given(checkpoints(), st.data())
 def test_arrow_and_orjson_write_the_same_bytes(actions: list[Action], data: st.DataObject) -> None:
-    (batch,) = Checkpoint([checkpoint(*actions)]).batches()
+    ((_, batch),) = Checkpoint([checkpoint(*actions)]).batches()
     chosen = data.draw(st.lists(st.booleans(), min_size=len(batch.paths), max_size=len(batch.paths)))
     begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(batch.paths))] * 2)))
     for files in (batch, batch.only(chosen), batch.between(begin, end)):

@@ -12,19 +12,21 @@ from core.api.requests.query import QueryRequest
 from core.delta.index import UnusableIndexError
 from core.delta.log.batch import FileBatch
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.items import table_of
 from core.index.read import store
 from core.index.read.indexes import StoredIndexes
 from core.index.read.store import IndexStore
 from core.index.write import packing
+from core.index.write.version_build import IndexTable, build_incrementally, live_index
 from core.index.write.writer import IndexWriter
 from core.sharing.answers import delta_answer
 from core.sharing.answers.file_lines import delta_files, file_lines
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
-from pipeline.storage import TableObjects
+from core.storage.objects import TableObjects
+from pipeline.local_build import build_locally
 from tests.examples import examples
 from tests.memory_dynamodb import MemoryDynamoDB, error
 from tests.property.delta_history import STEPS, History, Step, stats_text
@@ -77,7 +79,7 @@ class Indexed:
 
     def reader(self) -> DeltaTables:
         ticks = iter(range(0, 10**9, 20))
-        return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))))
+        return DeltaTables(index=StoredIndexes(self.indexes.store, now=lambda: float(next(ticks))), way=Way.INDEX)
 
     def build(self, *, full: bool) -> None:
         opened = TableObjects(cast("Any", self.table.objects()), self.table.location)
@@ -94,7 +96,7 @@ def throttle(_: str) -> None:
 def lines(snapshot: Snapshot, hint: str | None = None, limit: int | None = None) -> list[bytes]:
     """The file lines of an answer in delta format, sorted."""
     selection = Selection.of(QueryRequest(predicate_hints=(hint,) if hint else (), limit_hint=limit), snapshot.metadata)
-    kept = selection.kept(snapshot.batches(selection.predicate), Observed())
+    kept = selection.kept(snapshot.batches_after(selection.predicate, 0), Observed())
     return sorted(line for each in kept for line in _lines(each.files))
 
 
@@ -123,7 +125,6 @@ def small_chunks() -> Iterator[None]:
         patch.setattr(packing, "CONTENT_BYTES", 5500)
         patch.setattr(store, "BYTES_PER_GET", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
-        patch.setattr(store, "FIRST_BYTES", 1)
         yield
 
 

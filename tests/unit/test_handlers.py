@@ -12,7 +12,7 @@ from infra import build
 
 ROOT = Path(__file__).parents[2]
 HANDLERS = {path.stem for path in (ROOT / "handlers").glob("[!_]*.py")}
-ROUTES = sorted(HANDLERS - build.OTHER_STACKS)
+ROUTES = sorted(HANDLERS - build.OTHER_STACKS - build.WORKERS)
 NEVER_NEEDED = {"boto3", "deltalake", "pydantic", "pyarrow", "pandas", "pyspark", "typer", "moto"}
 
 PROGRAM = """
@@ -44,3 +44,20 @@ def test_a_handler_imports_only_what_its_route_needs_and_requires_a_token(route:
     assert result["answer"]["statusCode"] == (404 if route == "unknown_route" else 401)
     assert not NEVER_NEEDED.intersection(result["modules"])
     assert ("arro3" in result["modules"]) == (route in build.READ_TABLES)
+
+
+WORKER_PROGRAM = """
+import importlib, json, sys
+handler = importlib.import_module(f"handlers.{sys.argv[1]}").lambda_handler
+handler({"Records": [{"messageId": "1", "body": "not a message"}]}, object())
+print(json.dumps(sorted(name for name in sys.modules if "." not in name)))
+"""
+
+
+@pytest.mark.parametrize("worker", sorted(build.WORKERS))
+def test_a_worker_imports_only_what_its_package_has_and_ignores_other_messages(worker: str) -> None:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(ROOT), "AWS_REGION": "eu-west-1"}
+    command = [sys.executable, "-c", WORKER_PROGRAM, worker]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert not NEVER_NEEDED.intersection(json.loads(done.stdout))

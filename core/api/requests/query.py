@@ -18,7 +18,7 @@ MAX_PAGE_FILES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class QueryRequest:
-    purpose: ClassVar[str] = "query-2"
+    purpose: ClassVar[str] = "query-3"
 
     predicate_hints: tuple[str, ...] = ()
     json_predicate_hints: str | None = None

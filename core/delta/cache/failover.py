@@ -10,9 +10,11 @@ from core.delta.cache.log import CachedLog
 from core.delta.cache.snapshots import SnapshotLoader, index_build
 from core.delta.cache.tables import CachedTable
 from core.delta.index import Indexes, UnusableIndexError
-from core.delta.log.batch import FileBatch
+from core.delta.log.batch import NumberedBatch
 from core.delta.model import file_keys
 from core.delta.snapshot import LoadedSnapshot, Snapshot
+from core.delta.source import Demand
+from core.errors import ChangedLogError
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -35,19 +37,46 @@ class IndexFailover:
         logger.warning("The index of a table cannot be used; reading its log instead: %s", problem)
         if self._index:
             self._index.distrust(self._location_uri)
-        self._cached.clear()
+        self._cached.index = self._cached.indexed = None
+
+    def is_readable(self, loaded: LoadedSnapshot, demand: Demand) -> bool:
+        """Whether the first files can be read. The caller holds the cached table's lock."""
+        checkpoint = loaded.state.checkpoint
+        try:
+            if checkpoint:
+                next(checkpoint.batches(demand.predicate(loaded.snapshot.metadata)), None)
+        except UnusableIndexError as problem:
+            self.distrust(problem)
+            return False
+        return True
+
+    def in_order(self, loaded: LoadedSnapshot) -> Snapshot:
+        """Returns the snapshot. If its index fails while it is read, the rest of its order is lost."""
+        if index_build(loaded) is None:
+            return loaded.snapshot
+        return replace(loaded.snapshot, batches_after=partial(self._ordered, loaded))
+
+    def _ordered(self, loaded: LoadedSnapshot, predicate: "Predicate | None", after: int) -> Iterator[NumberedBatch]:
+        try:
+            yield from loaded.snapshot.batches_after(predicate, after)
+        except UnusableIndexError as problem:
+            with self._cached.lock:
+                self.distrust(problem)
+            raise ChangedLogError(loaded.snapshot.version) from problem
 
     def protected(self, loaded: LoadedSnapshot) -> Snapshot:
         """Returns the snapshot. If its index fails while it is read, the remaining files come from the log."""
         if index_build(loaded) is None:
             return loaded.snapshot
-        return replace(loaded.snapshot, batches=partial(self._batches, loaded))
+        return replace(loaded.snapshot, batches_after=partial(self._batches, loaded))
 
-    def _batches(self, loaded: LoadedSnapshot, predicate: "Predicate | None") -> Iterator[FileBatch]:
+    def _batches(self, loaded: LoadedSnapshot, predicate: "Predicate | None", after: int) -> Iterator[NumberedBatch]:
         try:
-            yield from loaded.snapshot.batches(predicate)
+            yield from loaded.snapshot.batches_after(predicate, after)
         except UnusableIndexError as problem:
             version = loaded.snapshot.version
+            if after:
+                raise ChangedLogError(version) from problem
             with self._cached.lock:
                 self.distrust(problem)
                 log = self._log.back_to(version)
@@ -55,5 +84,6 @@ class IndexFailover:
                 snapshot = self._loader.from_log(log, version)
             added = {key for key, add in loaded.state.files.items() if add is not None}
             done = added.union(problem.keys_yielded())
-            for batch in snapshot.batches(predicate):
-                yield batch.only(key not in done for key in file_keys(batch.paths, batch.deletion_vectors))
+            for batch in snapshot.batches_after(predicate, 0):
+                keys = file_keys(batch.files.paths, batch.files.deletion_vectors)
+                yield batch.only(key not in done for key in keys)

@@ -31,7 +31,8 @@ class CachedLog:
     def since(self, time: float, *, index: Indexes | None = None) -> Log:
         """Returns the log as listed after `time`. Concurrent requests and the steps of a request share it."""
         cached = self._cached
-        listed, latest = cached.log, cached.latest  # read once: eviction may clear them at any time
+        listed = cached.log  # read once: eviction may clear it at any time
+        known = [loaded.snapshot.version for loaded in (cached.latest, cached.indexed) if loaded]
         if listed and cached.listed_at > time:
             return listed
         now = self._now()
@@ -40,12 +41,12 @@ class CachedLog:
         readable_from = -1
         if log is None:
             cached.clear()
-            indexed = index.latest(location.uri) if index else None
+            indexed = cached.index = index.latest(location.uri) if index else None
             if indexed:
                 log, readable_from = _log_from_index(indexed, objects, location), indexed.version
             log = log or latest_log(objects, location)
-        elif latest:
-            readable_from = latest.snapshot.version
+        elif known:
+            readable_from = max(known)
         if log is not listed:
             log.check_complete(readable_from)
         cached.log, cached.listed_at = log, now

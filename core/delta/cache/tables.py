@@ -8,15 +8,17 @@ import shutil
 import tempfile
 import threading
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
+from core.delta.index import TableIndex
+from core.delta.log.replay import CheckpointFiles
 from core.delta.log.segment import Log
 from core.delta.snapshot import LoadedSnapshot, SnapshotSummary
 from core.storage.session import StorageSession
 
 MAX_TABLES = 64
 # Approximate memory of one commit in a listing.
-COMMIT_BYTES = 300
+COMMIT_BYTES = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,9 @@ class CacheLimits:
         disk_bytes = shutil.disk_usage(tempfile.gettempdir()).free // 2
         return cls(int(memory_mb * 1024 * 1024), disk_bytes)
 
+    def without(self, memory_bytes: int) -> "CacheLimits":
+        return replace(self, memory_bytes=self.memory_bytes - memory_bytes)
+
 
 @dataclass(slots=True)
 class CachedTable:
@@ -40,7 +45,12 @@ class CachedTable:
     lock: threading.Lock = field(default_factory=threading.Lock)
     log: Log | None = None
     listed_at: float = 0
+    index: TableIndex | None = None
+    """The table's index that was read last, whether or not a snapshot uses it."""
     latest: LoadedSnapshot | None = None
+    """The latest version, read from the log."""
+    indexed: LoadedSnapshot | None = None
+    """The latest version, read from the index."""
     older: LoadedSnapshot | None = None
     """The older version that was requested last, because a query may take several requests."""
     summaries: dict[int, tuple[str, SnapshotSummary]] = field(default_factory=dict)
@@ -50,11 +60,11 @@ class CachedTable:
     def listed_bytes(self) -> int:
         # Eviction reads this without the lock while requests continue, so copy first.
         log, summaries = self.log, list(self.summaries.values())
-        schemas = sum(len(summary.metadata.schema_string) for _, summary in summaries)
-        return schemas + (COMMIT_BYTES * len(log.commits) if log else 0)
+        metadata = sum(summary.metadata.memory_bytes for _, summary in summaries)
+        return metadata + (COMMIT_BYTES * len(log.commits) if log else 0)
 
     def clear(self) -> None:
-        self.log = self.latest = self.older = None
+        self.log = self.index = self.latest = self.indexed = self.older = None
         self.summaries = {}
 
 
@@ -77,21 +87,38 @@ class TableCache:
             return cached
 
     def evict(self) -> None:
-        """Drops the least recently used snapshots until the rest fit the limits."""
+        """Drops the least recently used tables until the rest fit the limits."""
         with self._lock:
-            memory, disk = self._limits.memory_bytes, self._limits.disk_bytes
+            left = _Left(self._limits.memory_bytes, self._limits.disk_bytes)
             for cached in reversed(self._tables.values()):
-                listed = cached.listed_bytes
-                if listed > memory:
+                if not left.take(cached.listed_bytes):
                     cached.clear()
                     continue
-                memory -= listed
-                for name in ("latest", "older"):
+                if not left.take(0, cached.index):
+                    cached.index = None
+                for name in ("latest", "indexed", "older"):
                     loaded: LoadedSnapshot | None = getattr(cached, name)
-                    if loaded is None:
-                        continue
-                    state = loaded.state
-                    if state.memory_bytes > memory or state.disk_bytes > disk:
+                    if loaded and not left.take(loaded.state.memory_bytes, loaded.state.checkpoint):
                         setattr(cached, name, None)
-                    else:
-                        memory, disk = memory - state.memory_bytes, disk - state.disk_bytes
+
+
+@dataclass(slots=True)
+class _Left:
+    """The memory and the disk that are left while entries are counted. A shared checkpoint counts once."""
+
+    memory_bytes: int
+    disk_bytes: int
+    counted: set[int] = field(default_factory=set)
+    """The ids of the checkpoints that were counted."""
+
+    def take(self, memory_bytes: int, checkpoint: CheckpointFiles | None = None) -> bool:
+        """Counts an entry and its checkpoint, or returns False if they do not fit."""
+        disk_bytes = 0
+        if checkpoint and id(checkpoint) not in self.counted:
+            memory_bytes, disk_bytes = memory_bytes + checkpoint.memory_bytes, checkpoint.disk_bytes
+        if memory_bytes > self.memory_bytes or disk_bytes > self.disk_bytes:
+            return False
+        self.memory_bytes -= memory_bytes
+        self.disk_bytes -= disk_bytes
+        self.counted.add(id(checkpoint))
+        return True

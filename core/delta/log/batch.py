@@ -59,6 +59,20 @@ class FileBatch(typing.Protocol):
         """Returns the files whose entry in `chosen` is true."""
 
 
+class NumberedBatch(NamedTuple):
+    """Live files of a snapshot with their numbers in its order, ascending. Files that are not live leave gaps."""
+
+    numbers: Sequence[int]
+    files: FileBatch
+
+    def between(self, begin: int, end: int) -> "NumberedBatch":
+        return NumberedBatch(self.numbers[begin:end], self.files.between(begin, end))
+
+    def only(self, chosen: Iterable[object]) -> "NumberedBatch":
+        mask = list(chosen)
+        return NumberedBatch(list(compress(self.numbers, mask)), self.files.only(mask))
+
+
 class AddBatch(NamedTuple):
     """A batch from `Add` actions. Its columns are in the order of the fields of `Add`."""
 

@@ -6,24 +6,22 @@ whether it has a deletion vector. A small checkpoint is kept decoded as well, be
 again.
 """
 
-import contextlib
 import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from pathlib import Path
-from typing import IO, TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from arro3.core import RecordBatch
-from arro3.io import read_parquet
 
 from core.delta.log import actions
+from core.delta.log.actions import memory_of
 from core.delta.log.batch import AddBatch, FileBatch
-from core.delta.log.damage import valid_actions, what_is_wrong
-from core.delta.log.footer import MAGIC, narrowed_footer
-from core.delta.log.rows import FileRows, PartitionCache
+from core.delta.log.damage import undamaged, valid_actions
+from core.delta.log.parquet import CheckpointFile, ParquetFile
+from core.delta.log.reading import EncodedFiles, SkipPoint
+from core.delta.log.rows import BYTES_PER_PARTITION, FileRows, PartitionCache
 from core.delta.log.table_actions import TABLE_ACTIONS, TableActions
 from core.delta.model import FileKey, Metadata, Protocol, Totals, file_keys
-from core.errors import DamagedLogError, SharingError
 
 if TYPE_CHECKING:
     from core.pruning.predicate import Predicate
@@ -38,11 +36,7 @@ BYTES_PER_FILE = 18
 TAGS = range(256)
 FEW_KEYS = 64
 
-OPEN_FILES = Path("/proc/self/fd")
 FIELDS_FOR_TOTALS = ("path", "size", "deletionVector")
-
-ParquetFile: TypeAlias = bytes | IO[bytes]
-"""A Parquet file of a checkpoint: its content, or a temporary file that is removed with this object."""
 
 
 class Checkpoint:
@@ -58,26 +52,30 @@ class Checkpoint:
 
         The names are relative to the table. An error contains them.
         """
-        self._files = [*zip(files, file_names or [""] * len(files), strict=True)]
+        self._parts = [*map(CheckpointFile, files, file_names or [""] * len(files))]
         self._hashes, self._sizes, self._has_vector = array("q"), array("q"), array("b")
         self.table_actions = TableActions()
         self._inline: list[AddBatch] = []
         self._decoded: list[FileRows] = []
         self._decoded_bytes = 0
         self._partitions: PartitionCache = {}
-        encoded_bytes = sum(len(file) for file in files if isinstance(file, bytes))
-        self.disk_bytes = sum(file.seek(0, 2) for file in files if not isinstance(file, bytes))
+        encoded_bytes = sum(part.size for part in self._parts if part.is_in_memory)
+        self.disk_bytes = sum(part.size for part in self._parts if not part.is_in_memory)
         self._is_decoded = encoded_bytes + self.disk_bytes <= DECODED_BYTES
         self._take_manifest(manifest, manifest_name)
-        for file, name in self._files:
-            with undamaged(name):
-                _check_magic(file)
-                with contextlib.nullcontext(file) if self._is_decoded else _narrowed(file) as content:
-                    for batch in _batches(content):
-                        self._take(batch, name)
+        self._num_inline = len(self._sizes)
+        skip_points = [point for index in range(len(self._parts)) for point in self._take_part(index)]
+        self._encoded = EncodedFiles(self._parts, skip_points, BATCH_ROWS)
         self._tags = _tags(self._hashes)
         self.totals = Totals(len(self._sizes), sum(self._sizes), sum(self._has_vector))
-        self.memory_bytes = encoded_bytes + self._decoded_bytes + BYTES_PER_FILE * len(self._sizes)
+        inline_bytes = sum(memory_of(add) for batch in self._inline for add in batch.adds())
+        kept_bytes = encoded_bytes + inline_bytes + self._decoded_bytes
+        self._fixed_bytes = kept_bytes + BYTES_PER_FILE * len(self._sizes)
+
+    @property
+    def memory_bytes(self) -> int:
+        """Grows while partition values are read for the first time, and with paused readings."""
+        return self._fixed_bytes + BYTES_PER_PARTITION * len(self._partitions) + self._encoded.memory_bytes
 
     @property
     def protocol(self) -> Protocol | None:
@@ -87,17 +85,17 @@ class Checkpoint:
     def metadata(self) -> Metadata | None:
         return self.table_actions.metadata
 
-    def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:  # noqa: ARG002
-        yield from self._inline
-        yield from self._decoded
+    def batches(self, predicate: "Predicate | None" = None, after: int = 0) -> Iterator[tuple[int, FileBatch]]:  # noqa: ARG002
+        num_files = 0
+        decoded: list[FileBatch] = [*self._inline, *self._decoded]
+        for batch in decoded:
+            if num_files + batch.num_files > after:
+                yield num_files, batch
+            num_files += batch.num_files
         if not self._is_decoded:
-            partitions: PartitionCache = {}
-            for file, name in self._files:
-                with undamaged(name):
-                    for batch in _batches(file):
-                        rows = FileRows.of(batch, partitions)
-                        rows.check()
-                        yield rows
+            inline = self._num_inline
+            for number, rows in self._encoded.after(max(after - inline, 0)):
+                yield inline + number, rows
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         """The totals of the files whose key is in `keys`.
@@ -128,6 +126,24 @@ class Checkpoint:
             self._inline.append(inline)
             self._count(inline)
 
+    def _take_part(self, index: int) -> Iterator[SkipPoint]:
+        """Reads a Parquet file and yields its skip points."""
+        part = self._parts[index]
+        with undamaged(part.name):
+            part.check_magic()
+            yield self._skip_point(index)
+            if self._is_decoded:
+                for batch in part.batches(BATCH_ROWS):
+                    self._take(batch, part.name)
+                return
+            for group, batch in part.by_row_group(BATCH_ROWS, _is_for_totals):
+                if group:
+                    yield self._skip_point(index, group)
+                self._take(batch, part.name)
+
+    def _skip_point(self, part: int, group: int = 0) -> SkipPoint:
+        return SkipPoint(len(self._sizes) - self._num_inline, part, group)
+
     def _take(self, batch: RecordBatch, name: str) -> None:
         self.table_actions.take_rows(batch, name)
         rows = FileRows.of(batch, self._partitions)
@@ -154,58 +170,5 @@ def _tags(hashes: "array[int]") -> bytes:
     return hashes.tobytes()[:: hashes.itemsize]
 
 
-def _batches(file: ParquetFile) -> Iterator[RecordBatch]:
-    if isinstance(file, bytes):
-        return read_parquet(file, batch_size=BATCH_ROWS)
-    # By file descriptor if possible, because the file may have been unlinked.
-    path = str(OPEN_FILES / str(file.fileno())) if OPEN_FILES.exists() else file.name
-    return read_parquet(path, batch_size=BATCH_ROWS)
-
-
-def _check_magic(file: ParquetFile) -> None:
-    """Raises if the file does not begin as Parquet. arro3 does not check, and may end the process."""
-    if isinstance(file, bytes):
-        beginning = file[: len(MAGIC)]
-    else:
-        file.seek(0)
-        beginning = file.read(len(MAGIC))
-    if beginning != MAGIC:
-        raise ValueError("a checkpoint is not a Parquet file")
-
-
-@contextlib.contextmanager
-def _narrowed(file: ParquetFile) -> Iterator[ParquetFile]:
-    """The file with only the columns that totals need. Statistics, nine tenths of a file, are not decoded."""
-    try:
-        footer = narrowed_footer(file, _is_for_totals)
-    except ValueError:  # decodes all columns, which takes longer
-        footer = b""
-    if isinstance(file, bytes):
-        yield file + footer
-        return
-    end = file.seek(0, 2)
-    try:
-        with contextlib.suppress(OSError):  # the disk is full
-            file.write(footer)
-            file.flush()
-        yield file
-    finally:
-        file.truncate(end)
-
-
 def _is_for_totals(path: tuple[str, ...]) -> bool:
     return path[0] in TABLE_ACTIONS or (path[0] == "add" and path[1] in FIELDS_FOR_TOTALS)
-
-
-@contextlib.contextmanager
-def undamaged(file: str, *unrelated: type[Exception]) -> Iterator[None]:
-    """Turns any failure to decode a file of a checkpoint into a `DamagedLogError`, except `unrelated` exceptions."""
-    try:
-        yield
-    except (SharingError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
-        raise
-    except unrelated:
-        raise
-    except BaseException as problem:  # arro3 panics on a damaged file, and a panic is not an Exception
-        what = f"the checkpoint cannot be decoded: {what_is_wrong(problem)}"
-        raise DamagedLogError(what, file=file or None) from problem

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 
 from core.delta.log.segment import FOLDER
-from core.errors import DamagedLogError
+from core.errors import DamagedLogError, SharingError
 
 # Errors of parsing and checking an action.
 INVALID = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
@@ -40,6 +40,20 @@ def valid_actions(file: str) -> Iterator[Position]:
         yield at
     except INVALID as error:
         raise at.damage(error) from error
+
+
+@contextlib.contextmanager
+def undamaged(file: str, *unrelated: type[Exception]) -> Iterator[None]:
+    """Turns any failure to decode a file of a checkpoint into a `DamagedLogError`, except `unrelated` exceptions."""
+    try:
+        yield
+    except (SharingError, MemoryError, GeneratorExit, KeyboardInterrupt, SystemExit):
+        raise
+    except unrelated:
+        raise
+    except BaseException as problem:  # arro3 panics on a damaged file, and a panic is not an Exception
+        what = f"the checkpoint cannot be decoded: {what_is_wrong(problem)}"
+        raise DamagedLogError(what, file=file or None) from problem
 
 
 def log_file(key: str) -> str:

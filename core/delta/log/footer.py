@@ -1,11 +1,12 @@
-"""Appends a footer with fewer columns to a Parquet file, so that a reader decodes only those.
+"""Footers that can follow a Parquet file, so that a reader decodes only some of its columns or row groups.
 
-This module stays only until arro3-io can select columns: `arro3.io.read_parquet` decodes all of them. Delete it then.
+This module stays only until arro3-io can select columns and row groups: `arro3.io.read_parquet` decodes all of them.
+Delete it then.
 
-A reader starts at the last footer of a file, which has the offset of each column from the start of the file. A second
-footer that names fewer columns can therefore be appended, and the reader never decodes the others. The module decodes
-Thrift's compact protocol only as far as the lists of columns. It raises `ValueError` for anything unusual, and the
-caller then reads all columns.
+A reader starts at the last footer of a file, which has the offset of each column of each row group from the start of
+the file. A second footer that names fewer of them can therefore follow, and the reader never decodes the others. The
+module decodes Thrift's compact protocol only as far as these lists. It raises `ValueError` for anything unusual, and
+the caller then reads the whole file.
 
 `num_rows` is not part of this: `core.sharing.row_counts` needs it, and the functions that it calls, also then.
 """
@@ -59,8 +60,30 @@ def narrowed_footer(file: bytes | IO[bytes], wanted: Callable[[Path], bool]) -> 
         footer, _ = _struct(encoded, 0, LISTS)
     except IndexError as problem:
         raise ValueError("the footer is truncated") from problem
-    narrowed = _encoded(_narrowed(footer, wanted))
-    return narrowed + len(narrowed).to_bytes(4, "little") + MAGIC
+    return _with_magic(_narrowed(footer, wanted))
+
+
+class RowGroups:
+    """The row groups of a Parquet file. Raises `ValueError` if the footer is unusual."""
+
+    def __init__(self, file: bytes | IO[bytes]) -> None:
+        encoded = _footer(BytesIO(file) if isinstance(file, bytes) else file)
+        try:
+            self._footer, _ = _struct(encoded, 0, {ROW_GROUPS: {}})
+        except IndexError as problem:
+            raise ValueError("the footer is truncated") from problem
+        if ENCRYPTION in self._footer or SIGNING_KEY in self._footer:
+            raise ValueError("the file is encrypted")
+        groups = _structs(self._footer, ROW_GROUPS)
+        self.rows = [_integer(group, GROUP_ROWS) for group in groups]
+        if min(self.rows, default=0) < 0 or sum(self.rows) != _integer(self._footer, NUM_ROWS):
+            raise ValueError("the numbers of rows do not add up")
+        self._groups: list[Value] = [_encoded(group) for group in groups]
+
+    def footer_from(self, first: int) -> bytes:
+        """Returns the bytes to append to the file so that it begins with its row group number `first`."""
+        rows = I64, _varint_of(sum(self.rows[first:]) << 1)
+        return _with_magic({**self._footer, NUM_ROWS: rows, ROW_GROUPS: (LIST, self._groups[first:])})
 
 
 def num_rows(footer: bytes) -> int:
@@ -91,6 +114,11 @@ def _footer(file: IO[bytes]) -> bytes:
         raise ValueError("the Parquet footer is missing, encrypted or too large")
     file.seek(end - 8 - size)
     return file.read(size)
+
+
+def _with_magic(footer: Struct) -> bytes:
+    encoded = _encoded(footer)
+    return encoded + len(encoded).to_bytes(4, "little") + MAGIC
 
 
 def _narrowed(footer: Struct, wanted: Callable[[Path], bool]) -> Struct:

@@ -5,6 +5,8 @@
    add it again with another.
 3. The newest protocol and metadata are in force. They alone are checked: those that were replaced may be invalid.
 4. Only the actions of commits are in memory. A checkpoint stays encoded and is decoded each time its files are read.
+5. Live files are numbered from 1: first those that commits added, then those of the checkpoint. A checkpoint's files
+   have numbers whether they are still live or not, so a reader can start anywhere without looking at those before.
 """
 
 import typing
@@ -15,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from core.delta.log import actions
 from core.delta.log.actions import TableAction, memory_of
-from core.delta.log.batch import AddBatch, FileBatch
+from core.delta.log.batch import AddBatch, FileBatch, NumberedBatch
 from core.delta.log.damage import valid_actions
 from core.delta.log.segment import LogSegment, NotReconciledError
 from core.delta.model import Add, FileKey, Metadata, Protocol, Totals, file_key, file_keys
@@ -51,8 +53,11 @@ class CheckpointFiles(typing.Protocol):
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         """The totals of the files whose key is in `keys`."""
 
-    def batches(self, predicate: "Predicate | None" = None) -> Iterator[FileBatch]:
-        """Yields the files. May leave out files that the predicate rules out."""
+    def batches(self, predicate: "Predicate | None" = None, after: int = 0) -> Iterator[tuple[int, FileBatch]]:
+        """Yields the files, each batch with the number of files before it.
+
+        Leaves out the batches before the one with file `after + 1`. May leave out files that the predicate rules out.
+        """
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +76,25 @@ class ReplayState:
     totals: Totals
     """The totals of all live files."""
     memory_bytes: int
-    disk_bytes: int
+    """Without the checkpoint, which several versions share."""
 
-    def batches(self, predicate: "Predicate | None") -> Iterator[FileBatch]:
-        """Yields the live files. May leave out files that the predicate rules out."""
-        added, files = self._in_order, self.files
-        for first in range(0, len(added), BATCH_FILES):
-            yield AddBatch.of(added[first : first + BATCH_FILES])
-        for batch in self.checkpoint.batches(predicate) if self.checkpoint else ():
-            keys = file_keys(batch.paths, batch.deletion_vectors) if files else ()
-            # Later commits touch few batches of a checkpoint.
-            yield batch if files.keys().isdisjoint(keys) else batch.only(key not in files for key in keys)
+    def batches(self, predicate: "Predicate | None", after: int = 0) -> Iterator[NumberedBatch]:
+        """Yields the live files after number `after`. May leave out files that the predicate rules out."""
+        added = self._in_order
+        for first in range(after, len(added), BATCH_FILES):
+            batch = AddBatch.of(added[first : first + BATCH_FILES])
+            yield NumberedBatch(range(first + 1, first + 1 + batch.num_files), batch)
+        if self.checkpoint is None:
+            return
+        for before, files in self.checkpoint.batches(predicate, max(after - len(added), 0)):
+            first, num_files = len(added) + before, files.num_files
+            numbered = NumberedBatch(range(first + 1, first + 1 + num_files), files)
+            yield self._live(numbered if after <= first else numbered.between(after - first, num_files))
+
+    def _live(self, batch: NumberedBatch) -> NumberedBatch:
+        """Leaves out the files of a checkpoint that later commits added again or removed. They touch few batches."""
+        keys = file_keys(batch.files.paths, batch.files.deletion_vectors) if self.files else ()
+        return batch if self.files.keys().isdisjoint(keys) else batch.only(key not in self.files for key in keys)
 
     @cached_property
     def _in_order(self) -> list[Add]:
@@ -127,7 +140,7 @@ class Replay:
 
     def result(self, segment: LogSegment, *, in_commit_timestamp: int | None = None) -> ReplayState:
         protocol, metadata = require_protocol_and_metadata(self._protocol, self._metadata)
-        kept, checkpoint = self._kept(), self._checkpoint
+        kept = self._kept()
         live = list(filter(None, self._files.values()))
         vectors = sum(add.deletion_vector is not None for add in live)
         memory_bytes = sum(map(memory_of, live)) + REMOVED_BYTES * (len(self._files) - len(live))
@@ -138,12 +151,11 @@ class Replay:
             timestamp=segment.timestamp if timestamp is None else timestamp,
             protocol=protocol,
             metadata=metadata,
-            checkpoint=checkpoint,
+            checkpoint=self._checkpoint,
             files=self._files,
             kept=kept,
             totals=kept.plus(Totals(len(live), sum(add.size for add in live), vectors)),
-            memory_bytes=memory_bytes + (checkpoint.memory_bytes if checkpoint else 0),
-            disk_bytes=checkpoint.disk_bytes if checkpoint else 0,
+            memory_bytes=memory_bytes + metadata.memory_bytes,
         )
 
     @property

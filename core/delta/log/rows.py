@@ -23,6 +23,11 @@ from core.pruning.columns import Columns, FileColumns
 
 # Number of partitions whose parsed values are kept for later batches.
 MAX_CACHED_PARTITIONS = 10_000
+# Approximate memory of a file's entries in lists, beside its path, and of a partition in the cache.
+BYTES_PER_FILE = 100
+BYTES_PER_PARTITION = 450
+# The buffers of decoded columns have room for up to twice their content, because they grow by doubling.
+SPARE_CAPACITY = 1.5
 
 TEXTS = (DataType.is_string, DataType.is_large_string, DataType.is_string_view)
 STRUCTS = (DataType.is_struct,)
@@ -83,8 +88,9 @@ class FileRows:
 
     @property
     def memory_bytes(self) -> int:
-        """Memory of the columns and the cached paths."""
-        return sum(column.nbytes for column in self.fields.values()) + sum(map(getsizeof, self.paths))
+        """Approximate memory of the columns, and of the paths, sizes and deletion vectors that stay in memory."""
+        columns = SPARE_CAPACITY * sum(column.nbytes for column in self.fields.values())
+        return int(columns) + sum(map(getsizeof, self.paths)) + BYTES_PER_FILE * len(self.paths)
 
     @property
     def num_files(self) -> int:

@@ -21,6 +21,7 @@ CONTENT_BYTES = 390_000
 SHARDS = 64
 
 HEAD = "HEAD"
+MARKER = "B"
 CONTENT = "content"
 
 
@@ -49,7 +50,7 @@ def head_key(table: str) -> ItemKey:
 
 
 def marker_key(table: str, build: str) -> ItemKey:
-    return ItemKey(table, f"B{build}")
+    return ItemKey(table, f"{MARKER}{build}")
 
 
 def root_pk(table: str, build: str) -> str:

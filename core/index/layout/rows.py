@@ -27,8 +27,16 @@ SCHEMA = Schema([Field(name, data_type, nullable=True) for name, data_type in FI
 
 
 def rows_of(files: Iterable[FileWithStats]) -> RecordBatch:
+    return rows_from(lines_of(files))
+
+
+def lines_of(files: Iterable[FileWithStats]) -> bytes:
+    """Returns a line of JSON for each file, for `rows_from`."""
     # UTF-8 and not ASCII: Arrow's JSON reader misreads some pairs of escapes.
-    lines = b"".join(orjson.dumps(_document(add, stats), option=orjson.OPT_APPEND_NEWLINE) for add, stats in files)
+    return b"".join(orjson.dumps(_document(add, stats), option=orjson.OPT_APPEND_NEWLINE) for add, stats in files)
+
+
+def rows_from(lines: bytes) -> RecordBatch:
     batches = read_json(BytesIO(lines), SCHEMA, batch_size=max(lines.count(b"\n"), 1)).read_all().to_batches()
     return Table.from_batches(batches, schema=SCHEMA).combine_chunks().to_batches()[0]
 

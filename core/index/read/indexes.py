@@ -1,9 +1,13 @@
-"""The indexes of the tables that this process serves. Caches heads and the roots it read last."""
+"""The indexes of the tables that this process serves.
+
+Caches their heads. An index with its root is shared as long as a cached table or a request uses it. The cache of tables
+counts its memory, so it is not kept here.
+"""
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
+from weakref import WeakValueDictionary
 
 from core.index.layout.head import Head
 from core.index.layout.items import table_of
@@ -15,7 +19,7 @@ from core.index.read.table_index import StoredIndex
 HEAD_SECONDS = 10
 # The log is read instead of a failed index for this time.
 DISTRUST_SECONDS = 300
-MAX_ROOTS = 16
+MAX_HEADS = 1000
 
 
 class StoredIndexes:
@@ -24,8 +28,13 @@ class StoredIndexes:
         self._now = now
         self._lock = threading.Lock()
         self._heads: dict[str, tuple[float, Head | None]] = {}
-        self._indexes: OrderedDict[str, StoredIndex] = OrderedDict()
+        self._indexes: WeakValueDictionary[str, StoredIndex] = WeakValueDictionary()
         self._distrusted_until: dict[str, float] = {}
+
+    @property
+    def cache_bytes(self) -> int:
+        """The most memory that cached chunks use. Roots count with the tables that use them."""
+        return self._store.max_cache_bytes
 
     def latest(self, location_uri: str) -> StoredIndex | None:
         """The live index of a table. Returns None if it has none, or if its index is distrusted."""
@@ -33,16 +42,17 @@ class StoredIndexes:
         if self._now() < self._distrusted_until.get(table, 0):
             return None
         head = self._head(table)
-        if head is None:
-            return None
+        return None if head is None else self.of_build(location_uri, head.build)
+
+    def of_build(self, location_uri: str, build: str) -> StoredIndex:
+        """The index of a build, live or not. Raises `UnusableIndexError` if it does not exist."""
+        table = table_of(location_uri)
         with self._lock:
-            index = self._indexes.get(head.build)
+            index = self._indexes.get(build)
         if index is None:
-            index = StoredIndex(self._store, table, head.build, Root.unpack(self._store.root(table, head.build)))
+            index = StoredIndex(self._store, table, build, Root.unpack(self._store.root(table, build)))
             with self._lock:
-                self._indexes[head.build] = index
-                if len(self._indexes) > MAX_ROOTS:
-                    self._indexes.popitem(last=False)
+                self._indexes[build] = index
         return index
 
     def distrust(self, location_uri: str) -> None:
@@ -53,5 +63,7 @@ class StoredIndexes:
         read_at, head = self._heads.get(table, (float("-inf"), None))
         if self._now() - read_at >= HEAD_SECONDS:
             head = self._store.head(table)
+            if len(self._heads) >= MAX_HEADS:
+                self._heads = {}
             self._heads[table] = self._now(), head
         return head

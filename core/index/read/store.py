@@ -23,13 +23,12 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 BACK_OFF_SECONDS = (0.05, 0.1, 0.2, 0.4, 0.8)
-# BatchGetItem returns at most 100 items and 16 MB. Smaller requests limit memory. The first one is smaller still,
-# because a query with a limit may need no more.
+# BatchGetItem returns at most 100 items and 16 MB. Smaller requests limit memory: the answer, its JSON and its content
+# take five times as much until the content is decoded.
 KEYS_PER_GET = 100
-BYTES_PER_GET = 3 * 1024 * 1024
-FIRST_BYTES = 3 * 512 * 1024
+BYTES_PER_GET = 3 * 512 * 1024
 GETS_AHEAD = 3
-# Cache of recently read chunks. A query that reads more than half this size bypasses it.
+# Largest size of the cache of recently read chunks. A query that reads more than half its size bypasses it.
 CACHE_BYTES = 24 * 1024 * 1024
 
 
@@ -44,7 +43,12 @@ class Traffic:
 
 class IndexStore:
     def __init__(
-        self, client: "DynamoDBClient", table_name: str, *, sleep: Callable[[float], None] = time.sleep
+        self,
+        client: "DynamoDBClient",
+        table_name: str,
+        *,
+        max_cache_bytes: int | None = None,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._client = client
         self._table_name = table_name
@@ -53,6 +57,7 @@ class IndexStore:
         self._lock = threading.Lock()
         self._cache: OrderedDict[ItemKey, bytes] = OrderedDict()
         self._cache_bytes = 0
+        self.max_cache_bytes = CACHE_BYTES if max_cache_bytes is None else min(max_cache_bytes, CACHE_BYTES)
         self.traffic = Traffic()
 
     def head(self, table: str) -> Head | None:
@@ -84,7 +89,7 @@ class IndexStore:
 
     def chunks(self, table: str, sizes: Mapping[Place, int]) -> Iterator[bytes]:
         """The chunks in the order of `sizes`, which has the size of each. Reads ahead after the first request."""
-        get = self._get_cached if sum(sizes.values()) <= CACHE_BYTES // 2 else self._get
+        get = self._get_cached if sum(sizes.values()) <= self.max_cache_bytes // 2 else self._get
         waiting = deque(_requests({chunk_key(table, place): size for place, size in sizes.items()}))
         running: deque[Future[list[bytes]]] = deque()
         try:
@@ -113,7 +118,7 @@ class IndexStore:
                 self._cache_bytes += 0 if key in self._cache else len(found[key])
                 self._cache[key] = found[key]
                 self._cache.move_to_end(key)
-            while self._cache_bytes > CACHE_BYTES:
+            while self._cache_bytes > self.max_cache_bytes:
                 _, dropped = self._cache.popitem(last=False)
                 self._cache_bytes -= len(dropped)
         return [found[key] for key in keys]
@@ -143,7 +148,7 @@ class IndexStore:
 def _requests(sizes: Mapping[ItemKey, int]) -> Iterator[list[ItemKey]]:
     """Groups the keys into requests."""
     keys: list[ItemKey] = []
-    room = FIRST_BYTES
+    room = BYTES_PER_GET
     for key, size in sizes.items():
         if keys and (size > room or len(keys) == KEYS_PER_GET):
             yield keys

@@ -4,10 +4,10 @@ Its files are read from DynamoDB on demand, and only from chunks with a row that
 """
 
 import zlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import compress
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from core.delta.index import UnusableIndexError
@@ -21,11 +21,8 @@ if TYPE_CHECKING:
     from core.index.read.files import IndexedFiles
     from core.pruning.predicate import Predicate
 
-# Approximate memory of a chunk's entry in the root, and of each of its zone maps.
-BYTES_PER_ENTRY = 500
 
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True)
 class StoredIndex:
     store: IndexStore
     table: str
@@ -56,8 +53,7 @@ class StoredIndex:
 
     @property
     def memory_bytes(self) -> int:
-        zones = len(self.root.chunks) * len(self.root.zones)
-        return BYTES_PER_ENTRY * (len(self.root.chunks) + zones) + len(self.root.metadata.schema_string)
+        return self.root.memory_bytes
 
     def totals_of(self, keys: Collection[FileKey]) -> Totals:
         return totals_of(self.entries(keys))
@@ -71,19 +67,23 @@ class StoredIndex:
         found = zip(contents, hashes_by_bucket.values(), strict=True)
         return [entry for content, hashes in found for entry in entries_in(content, hashes)]
 
-    def batches(self, predicate: "Predicate | None" = None) -> "Iterator[IndexedFiles]":
+    def batches(self, predicate: "Predicate | None" = None, after: int = 0) -> "Iterator[tuple[int, IndexedFiles]]":
         from core.index.layout.chunk import Chunk
         from core.index.read.files import IndexedFiles
 
-        chunks = self.chunks(predicate)
+        numbered = self._numbered(self.chunks(predicate), after)
+        chunks = [chunk for _, chunk in numbered]
         yielded = 0
         try:
-            for content in self.read(chunks):
+            for (before, _), content in zip(numbered, self.read(chunks), strict=True):
                 chunk = Chunk(content)
-                yield IndexedFiles(chunk, range(chunk.size))
+                yield before, IndexedFiles(chunk, range(chunk.size))
                 yielded += 1
         except UnusableIndexError as problem:
             raise UnusableIndexError(str(problem), partial(self._keys, chunks[:yielded])) from problem
+
+    def num_files_left(self, predicate: "Predicate | None") -> int:
+        return sum(chunk.files for chunk in self.chunks(predicate))
 
     def chunks(self, predicate: "Predicate | None" = None) -> list[ChunkInfo]:
         """The chunks with a row that may match the predicate."""
@@ -91,6 +91,13 @@ class StoredIndex:
         if predicate is None:
             return list(chunks)
         return list(compress(chunks, self.root.zone_batch.may_match(predicate.root)))
+
+    def _numbered(self, chunks: Sequence[ChunkInfo], after: int) -> list[tuple[int, ChunkInfo]]:
+        """The chunks with a file after number `after`, each with the number of files before it."""
+        wanted = {chunk.place for chunk in chunks}
+        before = accumulate((chunk.files for chunk in self.root.chunks), initial=0)
+        numbered = zip(before, self.root.chunks, strict=False)
+        return [(number, chunk) for number, chunk in numbered if number + chunk.files > after and chunk.place in wanted]
 
     def read(self, chunks: Collection[ChunkInfo]) -> Iterator[bytes]:
         contents = self.store.chunks(self.table, {chunk.place: chunk.size for chunk in chunks})

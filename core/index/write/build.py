@@ -20,7 +20,7 @@ from core.delta.model import Metadata, Protocol, Totals
 from core.index.layout.head import Head
 from core.index.layout.items import Place, bucket_key, chunk_key
 from core.index.layout.root import ChunkInfo, Root
-from core.index.write.cleanup import Cleanup
+from core.index.write.cleanup import REPLACED_SECONDS, UNFINISHED_SECONDS, Cleanup
 from core.index.write.packing import PackedChunk
 from core.index.write.writer import IndexWriter, WriteFailedError
 from core.pruning.schema import Field
@@ -67,16 +67,19 @@ class Build:
         table: str,
         *,
         name: str | None = None,
+        listed: bool = True,
         now: Callable[[], float] = time.time,
     ) -> None:
+        """The head never names a build that is not `listed`, such as one of an old version for a single query."""
         self.writer = writer
         self.table = table
         self.name = name or uuid.uuid4().hex[:16]
+        self._listed = listed
         self._now = now
         self._began_at = now()
 
     def begin(self) -> "Build":
-        self.writer.begin(self.table, self.name, self._now())
+        self.writer.mark(self.table, self.name, self._now() + UNFINISHED_SECONDS)
         return self
 
     def write_chunks(
@@ -109,9 +112,10 @@ class Build:
         buckets: Sequence[Place],
         expected: str | None,
     ) -> Head:
-        """Writes the root, moves the head and deletes unused items.
+        """Writes the root, moves the head if the build is listed, and deletes unused items.
 
-        Raises `LostRaceError` if `expected` is no longer the live build.
+        Raises `LostRaceError` if `expected` is no longer the live build. The build can then still be read by its name,
+        until `REPLACED_SECONDS` have passed.
         """
         root = Root(
             indexed.version,
@@ -134,16 +138,24 @@ class Build:
             self._now(),
             round(self._now() - self._began_at, 3),
         )
-        winner = self.writer.move_head(self.table, head, expected)
-        if winner is not None:
-            raise LostRaceError(winner)
-        if expected is not None:  # starts the grace period of the build that was replaced
-            self.writer.begin(self.table, expected, self._now())
+        if self._listed:
+            winner = self.writer.move_head(self.table, head, expected)
+            if winner is not None:
+                self._keep(self.name)
+                raise LostRaceError(winner)
+            if expected is not None:
+                self._keep(expected)
+        else:
+            self._keep(self.name)
         try:
             Cleanup(self.writer, self.table, self._now).delete_unused(self.name, root)
         except (WriteFailedError, UnusableIndexError, ClientError, BotoCoreError) as problem:
             logger.warning("Items of older builds were not deleted; the next build tries again: %s", problem)
         return head
+
+    def _keep(self, build: str) -> None:
+        """Keeps a finished build that is not live for its readers."""
+        self.writer.mark(self.table, build, self._now() + REPLACED_SECONDS)
 
 
 def _grouped(chunks: Iterable[tuple[int, PackedChunk]]) -> Iterator[list[tuple[int, PackedChunk]]]:

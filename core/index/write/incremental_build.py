@@ -76,11 +76,12 @@ def _main_chunks(
     build: Build, older: StoredIndex, fields: Sequence[Field], chunks_to_rewrite: set[int], replaced_hashes: set[int]
 ) -> Iterator[WrittenChunk]:
     """The chunks outside the tail, rewritten without replaced files where necessary."""
+    columns = list(older.root.zones.values())
     for position, info in enumerate(older.root.chunks):
         if info.in_tail:
             continue
         if info.place.number not in chunks_to_rewrite:
-            yield WrittenChunk(info, [zones[position] for zones in older.root.zones.values()])
+            yield WrittenChunk(info, [zones[position] for zones in columns])
         elif files := _remaining_files(older, [info], replaced_hashes):
             for chunk, _ in build.write_chunks([pack_rows(rows_of(files), fields)], [info.place.number]):
                 yield chunk

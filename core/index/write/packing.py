@@ -22,7 +22,7 @@ from core.pruning.columns import EagerFileColumns
 from core.pruning.schema import Field, Schema
 from core.pruning.zone_maps import ZoneMap, zone_map_of
 
-# Assumed size of a file in the first chunk.
+# Assumed size of a file in a chunk.
 FILE_BYTES = 256
 # The smaller the chunks, the less a selective query reads. But the root has a zone map per chunk and column, and is
 # read whole. So large indexes have larger chunks, up to the size of a DynamoDB item.

@@ -14,7 +14,17 @@ from typing import TYPE_CHECKING, Any
 from botocore.exceptions import ClientError, HTTPClientError
 
 from core.index.layout.head import Head, head_of, item_of
-from core.index.layout.items import CONTENT, CONTENT_BYTES, ItemKey, attributes, head_key, marker_key, root_key, root_pk
+from core.index.layout.items import (
+    CONTENT,
+    CONTENT_BYTES,
+    MARKER,
+    ItemKey,
+    attributes,
+    head_key,
+    marker_key,
+    root_key,
+    root_pk,
+)
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -28,6 +38,7 @@ MAX_WAIT_SECONDS = 20.0
 THROTTLED = frozenset(
     {"ProvisionedThroughputExceededException", "ThrottlingException", "RequestLimitExceeded", "InternalServerError"}
 )
+KEEP_UNTIL = "keep_until"
 CONDITION_FAILED = "ConditionalCheckFailedException"
 SERVER_ERROR = 500
 
@@ -67,9 +78,9 @@ class IndexWriter:
         parts = (content[begin : begin + CONTENT_BYTES] for begin in range(0, len(content), CONTENT_BYTES))
         self.put((root_key(table, build, number), part) for number, part in enumerate(parts))
 
-    def begin(self, table: str, build: str, now: float) -> None:
-        """Writes or renews the marker of a build, so its items are found and deleted if it never finishes."""
-        item = {**attributes(marker_key(table, build)), "seen_at": {"N": str(now)}}
+    def mark(self, table: str, build: str, keep_until: float) -> None:
+        """Writes or replaces the marker of a build, so that its items are found and deleted after `keep_until`."""
+        item = {**attributes(marker_key(table, build)), KEEP_UNTIL: {"N": str(keep_until)}}
         self._write([{"PutRequest": {"Item": item}}], [1])
 
     def head(self, table: str) -> Head | None:
@@ -106,9 +117,11 @@ class IndexWriter:
         for item in self._items(pk, ProjectionExpression="pk, sk"):
             yield ItemKey(item["pk"]["S"], item["sk"]["S"])
 
-    def seen_at(self, key: ItemKey) -> float:
-        found = self._item(key) or {}
-        return float(found.get("seen_at", {"N": "0"})["N"])
+    def builds(self, table: str) -> Iterator[tuple[str, float]]:
+        """The builds that have a marker, each with the time until which it is kept."""
+        for item in self._items(table, ProjectionExpression=f"sk, {KEEP_UNTIL}"):
+            if item["sk"]["S"].startswith(MARKER):
+                yield item["sk"]["S"].removeprefix(MARKER), float(item.get(KEEP_UNTIL, {"N": "0"})["N"])
 
     def _item(self, key: ItemKey) -> Any:
         request: Any = {"TableName": self.table_name, "Key": attributes(key), "ConsistentRead": True}

@@ -25,7 +25,7 @@ from core.delta.model import FileAction, Metadata, Protocol, Remove
 from core.delta.paths import FilePaths
 from core.delta.snapshot import SnapshotSummary
 from core.errors import TableFilesError, UnsupportedOperationError
-from core.sharing.answers.file_lines import FramedFiles, file_lines, with_reduced_stats
+from core.sharing.answers.file_lines import FramedFiles, file_lines, num_lines, with_reduced_stats
 from core.sharing.call import Observed
 from core.sharing.discovery import directory_fields
 from core.storage.location import S3Location
@@ -84,7 +84,7 @@ class TableAnswer(ABC):
         for begin in range(0, files.num_files, FILES_PER_WRITE):
             block, reduced = files.between(begin, begin + FILES_PER_WRITE), self.size.reduced
             for lines in file_lines(self._framed(block, version, timestamp), block.num_files):
-                self.size.written += lines.count(b"\n")
+                self.size.written += num_lines(lines, block.num_files)
                 yield lines if reduced == self.size.reduced else reduced_lines(lines)
 
     def page_lines(self, files: FileBatch, version: int | None, timestamp: int | None) -> Generator[bytes, None, int]:

@@ -12,11 +12,11 @@ from core.index.layout.items import table_of
 from core.index.read.store import IndexStore
 from core.index.write import packing
 from core.index.write.build import LostRaceError
+from core.index.write.version_build import IndexTable, build_incrementally, live_index
 from core.index.write.writer import IndexWriter
 from core.storage.location import S3Location
-from core.storage.objects import ObjectReader
-from pipeline.local_build import IndexTable, build_incrementally, build_locally, live_index
-from pipeline.storage import TableObjects
+from core.storage.objects import ObjectReader, TableObjects
+from pipeline.local_build import build_locally
 
 LOST = "lost"
 CONTENT_BYTES = 4500

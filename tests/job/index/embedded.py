@@ -12,10 +12,10 @@ from core.delta.tables import DeltaTables
 from core.index.layout.items import table_of
 from core.index.read.indexes import StoredIndexes
 from core.index.read.store import IndexStore
+from core.index.write.version_build import IndexTable
 from core.index.write.writer import IndexWriter
+from core.storage.objects import TableObjects
 from pipeline.connection import CONFIG
-from pipeline.local_build import IndexTable
-from pipeline.storage import TableObjects
 from tests.unit.delta.builder import PROTOCOL, Action, TableInS3, metadata, remove
 from tests.unit.index.indexed_table import files, schema_of
 

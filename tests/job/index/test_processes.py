@@ -17,9 +17,9 @@ from core.delta.reader import read_snapshot
 from core.delta.tables import DeltaTables
 from core.index.read.indexes import StoredIndexes
 from core.index.write.build import Build
-from core.index.write.cleanup import GRACE_SECONDS
+from core.index.write.cleanup import REPLACED_SECONDS
 from core.index.write.full_build import build_full
-from pipeline.local_build import indexed
+from core.index.write.version_build import indexed
 from tests.job.index.builder import LOST, build
 from tests.job.index.embedded import EmbeddedIndex, paths
 
@@ -51,7 +51,7 @@ def build_after_grace_periods(env: EmbeddedIndex, periods: int) -> str:
     """Makes a full build when the grace periods of earlier builds are over. Returns its name."""
     log = whole_log(*env.opened)
     replayed = read_snapshot(*env.opened, log.segment(log.version))
-    writer, at = env.indexes().writer, time.time() + periods * 2 * GRACE_SECONDS
+    writer, at = env.indexes().writer, time.time() + periods * 2 * REPLACED_SECONDS
     live = writer.head(env.table)
     files = [(add, None) for add in replayed.snapshot.adds()]
     build = Build(writer, env.table, now=lambda: at).begin()

@@ -4,11 +4,11 @@ import sys
 
 from core.catalog.model import Table
 from core.index.read.store import IndexStore
+from core.index.write.version_build import IndexTable
 from core.index.write.writer import IndexWriter
 from pipeline import local_build
 from pipeline.connection import dynamodb
 from pipeline.indexing import Indexer
-from pipeline.local_build import IndexTable
 from pipeline.spark.session import local_session
 
 

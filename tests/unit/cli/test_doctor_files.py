@@ -4,17 +4,17 @@ import pytest
 
 from cli.doctor.checks import CheckFailedError
 from cli.doctor.files import live_files
-from core.delta.log.batch import AddBatch
 from core.delta.model import Add, DeletionVector, Metadata, Protocol
 from core.delta.snapshot import Snapshot
 from core.storage.location import S3Location
+from tests.unit.delta.builder import numbered
 
 TABLE, ARCHIVE = S3Location("bucket", "table"), S3Location("other", "archive")
 
 
 def snapshot(*adds: Add) -> Snapshot:
-    batches = [AddBatch.of(adds)]
-    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda _: iter(batches), "", "")
+    batches = numbered([adds])
+    return Snapshot(0, 0, Protocol(1, 2), Metadata("id", "{}"), len(adds), 0, 0, lambda *_: iter(batches), "", "")
 
 
 def add(path: str, vector: DeletionVector | None = None) -> Add:

@@ -249,7 +249,6 @@ def test_without_a_predicate_all_chunks_are_read(indexed):
 
 
 def test_a_limit_stops_reading_but_not_counting(indexed, monkeypatch):
-    monkeypatch.setattr(store, "FIRST_BYTES", 1)
     monkeypatch.setattr(store, "BYTES_PER_GET", 1)
     document = indexed("--where", "p = 'c'", "--limit", "10", "--json").json
     assert document["index"]["chunksRead"] <= 2 < document["index"]["chunks"]

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from cli.explain.funnel import Count, Fate, Funnel, follow
 from core.api.requests.query import QueryRequest
-from core.delta.log.batch import AddBatch
 from core.delta.model import Add, DeletionVector, Metadata, Protocol
 from core.delta.snapshot import Snapshot
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
 from tests.examples import examples
+from tests.unit.delta.builder import numbered
 
 TYPES = {"p": "integer", "c": "long", "flag": "boolean"}
 FIELDS = [{"name": name, "type": data_type, "nullable": True, "metadata": {}} for name, data_type in TYPES.items()]
@@ -34,7 +34,7 @@ def ranged(low: int, high: int, *, nulls: int = 0, rows: int = 10) -> dict[str, 
 def snapshot(*batches: list[Add]) -> Snapshot:
     files = [file for batch in batches for file in batch]
     size = sum(file.size for file in files)
-    return Snapshot(7, 0, Protocol(1, 2), METADATA, len(files), size, 0, lambda _: map(AddBatch.of, batches), "", "")
+    return Snapshot(7, 0, Protocol(1, 2), METADATA, len(files), size, 0, lambda *_: iter(numbered(batches)), "", "")
 
 
 def funnel(of: Snapshot, *where: str, limit: int | None = None) -> Funnel:
@@ -170,7 +170,7 @@ def test_any_query_lists_the_same_files_and_every_file_is_counted(batches, where
     found = follow(of, selection, lambda _: None)
 
     def listed(by: Selection) -> int:
-        return sum(len(kept.files.paths) for kept in by.kept(of.batches(None), Observed()))
+        return sum(len(kept.files.paths) for kept in by.kept(of.batches_after(None, 0), Observed()))
 
     assert found.listed.files == listed(selection)
     assert found.kept.files == listed(unlimited)

@@ -9,7 +9,7 @@ import hashlib
 import json
 import uuid
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from io import BytesIO
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,6 +20,8 @@ from botocore.exceptions import ClientError
 from botocore.response import StreamingBody
 
 from cli.embedded.ministack import EmbeddedAws
+from core.delta.log.batch import AddBatch, NumberedBatch
+from core.delta.model import Add
 from core.delta.snapshot import Snapshot
 from core.storage.location import S3Location
 from core.storage.objects import ObjectReader
@@ -154,6 +156,17 @@ def _as_row(value: Any, data_type: pa.DataType) -> Any:
     if isinstance(value, dict) and pa.types.is_struct(data_type):
         return {name: _as_row(inner, data_type.field(name).type) for name, inner in value.items()}
     return value
+
+
+def numbered(batches: Iterable[Iterable[Add]], after: int = 0) -> list[NumberedBatch]:
+    """Batches of live files as a snapshot yields them, after a file number."""
+    found, number = [], 1
+    for batch in map(AddBatch.of, batches):
+        numbers = range(number, number + batch.num_files)
+        number += batch.num_files
+        if number > after + 1:
+            found.append(NumberedBatch(numbers, batch).between(max(after + 1 - numbers.start, 0), batch.num_files))
+    return found
 
 
 def name(version: int, suffix: str = "json") -> str:

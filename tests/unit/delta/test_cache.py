@@ -204,7 +204,7 @@ def is_kept(tables: DeltaTables, table: TableInMemory) -> bool:
 
 def test_the_least_recently_used_snapshots_are_evicted_if_memory_is_full():
     one, two, three = (table_of_bytes(prefix, 10_000) for prefix in ("one", "two", "three"))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
+    tables = DeltaTables(limits=CacheLimits(30_000, 0))
     for table in (one, two, three):
         tables.snapshot(table.storage())
     assert is_kept(tables, three)
@@ -237,7 +237,7 @@ def test_the_least_recently_used_checkpoints_are_evicted_if_the_disk_is_full(mon
 def test_an_older_version_counts_towards_the_limit():
     table = table_of_bytes("one", 10_000)
     table.commit(1, add("b", stats="x" * 10_000))
-    tables = DeltaTables(limits=CacheLimits(25_000, 0))
+    tables = DeltaTables(limits=CacheLimits(30_000, 0))
     tables.snapshot(table.storage())
     tables.snapshot(table.storage(), version=0)
     table.requests.clear()

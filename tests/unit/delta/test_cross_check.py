@@ -9,7 +9,6 @@ import pytest
 
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.cross_check import CrossCheckResult, cross_check
-from core.delta.log.batch import AddBatch
 from core.delta.model import Add, Metadata, Protocol
 from core.delta.snapshot import Snapshot
 from tests.unit.delta import builder
@@ -26,7 +25,7 @@ SNAPSHOT = Snapshot(
     num_files=len(ADDS),
     size=30,
     num_deletion_vectors=0,
-    batches=lambda _: iter([AddBatch.of(ADDS)]),
+    batches_after=lambda *_: iter(builder.numbered([ADDS])),
     checkpoint_id="",
     tip="",
 )
@@ -54,7 +53,7 @@ def with_schema(change: Callable[[list[dict[str, Any]]], object]) -> Snapshot:
 
 
 def with_adds(*adds: Add) -> Snapshot:
-    return replace(SNAPSHOT, batches=lambda _: iter([AddBatch.of(adds)]))
+    return replace(SNAPSHOT, batches_after=lambda *_: iter(builder.numbered([adds])))
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Snapshots from the files of a log segment: every form of checkpoint, in memory or on disk."""
 
 import itertools
+import os
 import tempfile
 import threading
 from pathlib import Path
@@ -243,6 +244,8 @@ class FullDisk:
     """A temporary file on a full disk: `/dev/full` fails in the same way."""
 
     def __init__(self, *, buffering: int = -1, **_: object) -> None:
+        handle, self.name = tempfile.mkstemp()  # the reader unlinks the name
+        os.close(handle)
         self._file = Path("/dev/full").open("r+b", buffering)  # noqa: SIM115
 
     def __getattr__(self, name: str) -> object:
@@ -252,7 +255,6 @@ class FullDisk:
 @pytest.mark.usefixtures("spool")
 def test_a_checkpoint_larger_than_the_disk_is_a_400(monkeypatch):
     monkeypatch.setattr(tempfile, "NamedTemporaryFile", FullDisk)
-    monkeypatch.setattr(reader, "OPEN_FILES", Path("/nowhere"))  # otherwise the reader would unlink the device
     with pytest.raises(AnswerTooLargeError, match="larger than the temporary storage") as raised:
         read(table_at_checkpoint(**CHECKPOINTS["classic name with sidecars"]))
     assert raised.value.status == 400

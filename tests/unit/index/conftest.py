@@ -19,6 +19,5 @@ def one_chunk_per_read() -> Iterator[None]:
     """Reads one chunk per request, and one request ahead."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(store, "BYTES_PER_GET", 1)
-        patch.setattr(store, "FIRST_BYTES", 1)
         patch.setattr(store, "GETS_AHEAD", 1)
         yield

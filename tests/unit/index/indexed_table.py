@@ -10,6 +10,7 @@ from core.delta.log.listing import whole_log
 from core.delta.model import Add, Metadata
 from core.delta.reader import read_snapshot
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.columns import INDEXED_COLUMNS
 from core.index.layout.head import Head
@@ -20,11 +21,11 @@ from core.index.read.store import IndexStore
 from core.index.write.build import Build
 from core.index.write.full_build import build_full
 from core.index.write.incremental_build import build_incremental
+from core.index.write.version_build import IndexTable, indexed, live_index
 from core.index.write.writer import IndexWriter
 from core.sharing.call import Observed
 from core.sharing.selection import Selection
-from pipeline.local_build import IndexTable, indexed, live_index
-from pipeline.storage import TableObjects
+from core.storage.objects import TableObjects
 from tests.memory_dynamodb import MemoryDynamoDB
 from tests.unit.delta.builder import PROTOCOL, Action, TableInMemory, add, metadata
 
@@ -107,9 +108,9 @@ class IndexedTable:
         replayed = read_snapshot(*opened, segment, checkpoint=base)
         return build_incremental(build, base, indexed(replayed), replayed.state.files, columns=columns)
 
-    def reader(self, now: Callable[[], float] = lambda: 0.0) -> DeltaTables:
-        """A process that reads the table, with its own clock."""
-        return DeltaTables(index=StoredIndexes(self._store(), now=now))
+    def reader(self, now: Callable[[], float] = lambda: 0.0, *, way: Way | None = Way.INDEX) -> DeltaTables:
+        """A process that reads the table, with its own clock. It uses the index, unless `way` is another."""
+        return DeltaTables(index=StoredIndexes(self._store(), now=now), way=way)
 
     def _store(self) -> IndexStore:
         """Each process has its own store, because it caches chunks."""
@@ -139,7 +140,7 @@ def paths(snapshot: Snapshot) -> list[str]:
 
 def kept(snapshot: Snapshot, hint: str) -> list[str]:
     selection = Selection.of(QueryRequest(predicate_hints=(hint,)), snapshot.metadata)
-    found = selection.kept(snapshot.batches(selection.predicate), Observed())
+    found = selection.kept(snapshot.batches_after(selection.predicate, 0), Observed())
     return sorted(path for kept_files in found for path in kept_files.files.paths)
 
 

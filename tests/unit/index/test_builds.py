@@ -8,7 +8,7 @@ from core.delta.tables import DeltaTables
 from core.index.layout import root
 from core.index.layout.root import Root
 from core.index.write.build import Build, LostRaceError
-from core.index.write.cleanup import GRACE_SECONDS
+from core.index.write.cleanup import PATIENCE_SECONDS, REPLACED_SECONDS, UNFINISHED_SECONDS
 from core.index.write.incremental_build import MAX_TAIL_FILES, TooManyChangesError
 from core.index.write.writer import WriteFailedError
 from tests.memory_dynamodb import error
@@ -158,7 +158,7 @@ def test_a_build_that_dies_at_any_point_changes_nothing_and_is_deleted_later(env
         assert paths(env.snapshot()) == before
         check_read(env)
     assert {key: env.dynamodb.items[key] for key in untouched} == untouched
-    live = env.build(at=10.0 + GRACE_SECONDS, full=True)
+    live = env.build(at=10.0 + UNFINISHED_SECONDS + PATIENCE_SECONDS, full=True)
     assert {key[0].split("#")[1] for key in env.keys("C") | env.keys("K")} == {head.build, live.build}
     check_read(env)
 
@@ -168,9 +168,9 @@ def test_a_replaced_build_stays_for_the_grace_period_and_is_then_deleted(env: In
     everything = items_of(env, old.build)
     env.build(at=10_000.0, full=True)
     assert items_of(env, old.build) == everything
-    env.build(at=10_000.0 + GRACE_SECONDS - 1, full=True)
+    env.build(at=10_000.0 + REPLACED_SECONDS - 1, full=True)
     assert items_of(env, old.build) == everything
-    live = env.build(at=10_000.0 + GRACE_SECONDS, full=True)
+    live = env.build(at=10_000.0 + REPLACED_SECONDS + PATIENCE_SECONDS, full=True)
     assert items_of(env, old.build) == set()
     assert items_of(env, live.build)
 
@@ -185,7 +185,7 @@ def test_a_build_of_an_older_format_is_replaced_and_deleted_after_the_grace_peri
     env.build(at=10.0, full=True)
     check_read(env)
     assert items_of(env, old.build)
-    env.build(at=10.0 + GRACE_SECONDS, full=True)
+    env.build(at=10.0 + REPLACED_SECONDS + PATIENCE_SECONDS, full=True)
     assert items_of(env, old.build) == set()
 
 
@@ -193,7 +193,7 @@ def test_chunks_that_a_later_root_names_are_kept(env: IndexedTable) -> None:
     old = env.build(at=0.0)
     for version in range(1, 6):
         env.lake.commit(version, *files(400 + version, 401 + version), remove(f"{version:05d}.parquet"))
-        env.build(at=version * 10_000.0)
+        env.build(at=version * 100_000.0)
         check_read(env)
     live = env.writer.head(env.table)
     assert live is not None
@@ -201,7 +201,7 @@ def test_chunks_that_a_later_root_names_are_kept(env: IndexedTable) -> None:
     assert any(place.build == old.build for place in named)
     kept = {(key[0].split("#")[1], int(key[1])) for key in env.keys("C")}
     not_named = {build for build, _ in kept} - {place.build for place in named}
-    assert len(not_named) <= 1  # the previous build, within its grace period
+    assert len(not_named) <= 1  # the previous build, that readers may still use
     env.build(at=10**6, full=True)
     env.build(at=2 * 10**6, full=True)
     assert items_of(env, old.build) == set()
@@ -228,9 +228,9 @@ def test_a_reader_can_finish_with_an_index_that_was_replaced(env: IndexedTable, 
 
 def test_a_running_build_is_not_deleted_within_the_grace_period(env: IndexedTable) -> None:
     running = Build(env.writer, env.table, now=lambda: 5000.0).begin()
-    env.build(at=5000.0 + GRACE_SECONDS - 1)
+    env.build(at=5000.0 + UNFINISHED_SECONDS - 1)
     assert items_of(env, running.name)
-    env.build(at=5000.0 + GRACE_SECONDS, full=True)
+    env.build(at=5000.0 + UNFINISHED_SECONDS + PATIENCE_SECONDS, full=True)
     assert not items_of(env, running.name)
 
 

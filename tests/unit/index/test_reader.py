@@ -1,6 +1,7 @@
 """Reading an index: few requests, only the chunks that are needed, and never a mix of two builds."""
 
 import gc
+import json
 import weakref
 from collections import Counter
 from collections.abc import Callable
@@ -11,6 +12,7 @@ import pytest
 
 from core.delta.cache.snapshots import MAX_BYTES_OVER_INDEX, MAX_COMMITS_OVER_INDEX
 from core.delta.tables import DeltaTables
+from core.errors import ChangedLogError
 from core.index.layout.buckets import ENTRY
 from core.index.read import store
 from core.index.read.indexes import DISTRUST_SECONDS, HEAD_SECONDS
@@ -40,6 +42,9 @@ class Shared(IndexedTable):
 
     def serve(self, tables: DeltaTables) -> None:
         self.env.tables = replace(self.env.tables, delta=tables)
+
+    def lake_version(self) -> int:
+        return DeltaTables().latest_version(self.lake.storage())
 
     def requests(self, **body: Any) -> tuple[Counter[str], Counter[str]]:
         """Counts the requests to S3 and to DynamoDB that a query makes."""
@@ -99,7 +104,6 @@ def test_a_query_stops_reading_at_its_limit() -> None:
 
 def test_only_a_few_chunks_are_in_memory_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(store, "BYTES_PER_GET", 2 * packing.CONTENT_BYTES)
-    monkeypatch.setattr(store, "FIRST_BYTES", 2 * packing.CONTENT_BYTES)
     monkeypatch.setattr(store, "CACHE_BYTES", 0)
     env = IndexedTable()
     env.begin(*files(0, 6000))
@@ -255,15 +259,61 @@ def test_an_answer_has_the_same_lines_with_an_index(query: str, capabilities: st
     assert sorted(shared.env.raw) == lines
 
 
+@pytest.mark.usefixtures("one_chunk_per_read")
 @pytest.mark.parametrize("warm", [False, True])
-def test_pages_follow_the_order_of_the_log(warm: bool) -> None:
+def test_pages_read_only_the_chunks_of_their_files(warm: bool) -> None:
+    """Each page comes from another process, or all come from one."""
     shared = Shared()
-    if warm:
-        shared.env.query(DELTA)
-    pages = shared.env.pages(shared.env.query, DELTA, maxFiles=150)
+    everything = sorted(shared.env.query(DELTA)[2:], key=str)
+    chunks: list[int] = []
+
+    def between() -> None:
+        chunks.append(shared.dynamodb.requests.count("BatchGetItem"))
+        shared.dynamodb.requests.clear()
+        shared.lake.s3.keys_read.clear()
+        if not warm:
+            shared.serve(shared.reader(way=None))
+
+    between()
+    pages = shared.env.pages(shared.env.query, DELTA, between=between, maxFiles=50)
+    assert [len(page) - 2 for page in pages] == [50] * 8 + [1]
+    assert sorted((json.loads(line) for page in pages for line in page[2:]), key=str) == everything
+    assert max(chunks[1:]) <= 8 < shared.head.chunks
+
+
+def test_pages_continue_with_a_build_that_was_replaced() -> None:
+    shared = Shared()
+    expected = [line for page in shared.env.pages(shared.env.query, DELTA, maxFiles=100) for line in page[2:]]
+
+    def between() -> None:
+        number = shared.lake_version() + 1
+        shared.lake.commit(number, remove("00020.parquet"), add(f"later-{number}", size=1))
+        shared.build(at=float(number), full=number % 2 == 0)
+        shared.serve(shared.reader(way=None))
+
+    pages = shared.env.pages(shared.env.query, DELTA, between=between, maxFiles=100)
+    assert [line for page in pages for line in page[2:]] == expected
+
+
+@pytest.mark.parametrize("part", ["ROOT", "C"])
+def test_a_page_is_refused_if_its_build_cannot_be_read(part: str) -> None:
+    shared = Shared()
+    token = shared.env.query(DELTA, maxFiles=100)[-1]["endStreamAction"]["nextPageToken"]
+    shared.serve(shared.reader())
+    shared.remove(shared.keys(part))
+    with pytest.raises(ChangedLogError, match="restart the query"):
+        shared.env.query(DELTA, maxFiles=100, pageToken=token)
+    restarted = shared.env.pages(shared.env.query, DELTA, maxFiles=100)
+    assert sum(len(page) - 2 for page in restarted) == 401
+
+
+@pytest.mark.usefixtures("one_chunk_per_read")
+def test_a_first_page_comes_from_the_log_if_the_index_fails() -> None:
+    shared = Shared()
+    shared.remove(shared.keys("C"))
+    pages = shared.env.pages(shared.env.query, DELTA, maxFiles=100)
     shared.serve(DeltaTables())
-    assert pages == shared.env.pages(shared.env.query, DELTA, maxFiles=150)
-    assert [len(page) for page in pages] == [152, 152, 103]
+    assert pages == shared.env.pages(shared.env.query, DELTA, maxFiles=100)
 
 
 def test_the_change_feed_is_the_same_with_an_index() -> None:

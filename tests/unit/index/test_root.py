@@ -75,7 +75,8 @@ def test_metadata_and_protocol_come_back(
 
 
 def changed(content: bytes, **changes: Any) -> bytes:
-    return zlib.compress(json.dumps(json.loads(zlib.decompress(content)) | changes).encode())
+    document = json.loads(zlib.decompress(content)) | changes
+    return zlib.compress(json.dumps(document, separators=(",", ":")).encode())
 
 
 @pytest.mark.parametrize("number", [FORMAT - 1, FORMAT + 1, None, str(FORMAT)])

@@ -69,7 +69,7 @@ def test_every_field_description_and_every_schema_is_used():
     assert all(f"#/components/schemas/{name}" in text for name in parts["schemas"])
     properties = {
         name
-        for model in ("QueryRequest", "CredentialsRequest")
+        for model in ("QueryRequest", "QueryStatusRequest", "CredentialsRequest")
         for name in DOCUMENT["components"]["schemas"][model]["properties"]
     }
     query_parameters = {

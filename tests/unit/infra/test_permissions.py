@@ -3,6 +3,7 @@
 import pytest
 
 from core.catalog.items import READ_BY_FUNCTIONS
+from core.queries.query import PK_PREFIX
 from tests.unit.infra.template import (
     FUNCTIONS,
     POLICIES,
@@ -19,6 +20,16 @@ from tests.unit.infra.template import (
 CATALOG = {("dynamodb:BatchGetItem", "CatalogTable"), ("dynamodb:Query", "CatalogTable")}
 INDEX = {(f"dynamodb:{action}", "IndexTable") for action in ("GetItem", "BatchGetItem", "Query")}
 READABLE_KEYS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": list(READ_BY_FUNCTIONS)}}
+QUERY_KEYS = {"ForAllValues:StringLike": {"dynamodb:LeadingKeys": [f"{PK_PREFIX}*"]}}
+SUBMIT = {("dynamodb:PutItem", "queries in IndexTable"), ("sqs:SendMessage", "Queries")}
+CONTINUE = {("dynamodb:UpdateItem", "queries in IndexTable"), ("sqs:SendMessage", "Queries")}
+PREPARE = {
+    ("dynamodb:UpdateItem", "queries in IndexTable"),
+    ("dynamodb:PutItem", "IndexTable"),
+    ("dynamodb:BatchWriteItem", "IndexTable"),
+    *((f"sqs:{action}", "Queries") for action in ("ReceiveMessage", "DeleteMessage", "GetQueueAttributes")),
+    ("sqs:SendMessage", "IndexQueueName"),
+}
 STORAGE = {("sts:AssumeRole", "StorageRole"), ("sts:AssumeRole", "StorageRoleArns")}
 
 BEYOND_LOG_AND_TRACES = {
@@ -30,11 +41,12 @@ BEYOND_LOG_AND_TRACES = {
     "GetTable": CATALOG,
     "TableVersion": CATALOG | STORAGE,
     "TableMetadata": CATALOG | INDEX | STORAGE,
-    "QueryTable": CATALOG | INDEX | STORAGE,
+    "QueryTable": CATALOG | INDEX | STORAGE | SUBMIT,
     "TableChanges": CATALOG | INDEX | STORAGE,
-    "QueryStatus": CATALOG | INDEX | STORAGE,
+    "QueryStatus": CATALOG | INDEX | STORAGE | CONTINUE,
     "TemporaryTableCredentials": CATALOG | STORAGE,
     "UnknownRoute": set(),
+    "PrepareQuery": INDEX | STORAGE | PREPARE,
 }
 OPEN_TABLES = [function for function, allowed in BEYOND_LOG_AND_TRACES.items() if allowed >= STORAGE]
 
@@ -46,6 +58,9 @@ def resource_name(resource) -> str:
         case {"Fn::If": ["OwnCatalog", own, {"Fn::Sub": existing}]}:
             assert existing.endswith(":table/${ExistingCatalogTable}")
             return resource_name(own)
+        case {"Fn::Sub": queue} if ":sqs:" in queue:
+            assert queue.endswith(":${AWS::AccountId}:${IndexQueueName}")
+            return "IndexQueueName"
     return resource
 
 
@@ -55,9 +70,12 @@ def effective_permissions(role: str) -> set[tuple[str, str]]:
         # Anything else, such as NotAction, would make the set below incomplete.
         assert statement.keys() - {"Condition"} == {"Effect", "Action", "Resource"}
         assert statement["Effect"] == "Allow"
-        of_catalog = resource_name(statement["Resource"]) == "CatalogTable"
-        assert statement.get("Condition") == (READABLE_KEYS if of_catalog else None)
-        allowed |= {(action, resource_name(statement["Resource"])) for action in actions(statement)}
+        resource, condition = resource_name(statement["Resource"]), statement.get("Condition")
+        if condition == QUERY_KEYS:
+            resource = f"queries in {resource}"
+        else:
+            assert condition == (READABLE_KEYS if resource == "CatalogTable" else None)
+        allowed |= {(action, resource) for action in actions(statement)}
     return allowed
 
 

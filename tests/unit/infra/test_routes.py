@@ -8,7 +8,7 @@ from cli.serve.routes import ANY, read_routes
 from cli.serve.routes import TEMPLATE as TEMPLATE_FILE
 from core.settings import MAX_URL_SECONDS, MIN_URL_SECONDS, Settings
 from handlers.unknown_route import ALLOWED
-from infra.build import OTHER_STACKS, READ_TABLES
+from infra.build import OTHER_STACKS, READ_TABLES, WORKERS
 from infra.template import UNKNOWN_ROUTE, render_template, render_unknown_route
 from tests.unit.infra.template import ALARMS, FUNCTIONS, PROJECT, RESOURCES, TEMPLATE, arn, of_type, ref
 
@@ -42,7 +42,10 @@ def test_a_function_is_named_after_its_handler_and_has_a_role_a_log_group_and_an
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_a_route_and_a_sample_event(function):
+def test_a_function_has_a_route_and_a_sample_event_unless_it_is_a_worker(function):
+    if module(function) in WORKERS:
+        assert {event["Type"] for event in FUNCTIONS[function]["Events"].values()} == {"SQS"}
+        return
     assert any(route.function.name == function for route in ROUTES)
     assert module(function) in EVENTS
 
@@ -110,8 +113,13 @@ def test_functions_read_every_environment_variable_that_the_template_sets():
 
 
 def test_functions_that_read_logs_have_the_index_ephemeral_storage_and_a_snapshot_cache():
-    readers = [properties for properties in FUNCTIONS.values() if properties.get("CodeUri") == "full"]
-    assert {reader["Handler"].split(".")[1] for reader in readers} == READ_TABLES
+    in_full_package = {
+        properties["Handler"].split(".")[1]: properties
+        for properties in FUNCTIONS.values()
+        if properties.get("CodeUri") == "full"
+    }
+    assert in_full_package.keys() == READ_TABLES | WORKERS
+    readers = [properties for name, properties in in_full_package.items() if name in READ_TABLES]
     for reader in readers:
         assert reader["EphemeralStorage"] == {"Size": ref("DiskMegabytes")}
         variables = {"SLUICE_SNAPSHOT_CACHE_MB": ref("SnapshotCacheMegabytes"), "SLUICE_INDEX_TABLE": ref("IndexTable")}

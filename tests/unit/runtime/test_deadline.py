@@ -27,7 +27,7 @@ from tests.unit.runtime.test_function import EVENT, log_lines, metrics
 __all__ = ["log_lines"]
 
 ROOT = Path(__file__).parents[3]
-ROUTES = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - build.OTHER_STACKS)
+ROUTES = sorted({path.stem for path in (ROOT / "handlers").glob("[!_]*.py")} - build.OTHER_STACKS - build.WORKERS)
 
 
 @dataclass(frozen=True)

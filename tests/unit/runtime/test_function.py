@@ -10,7 +10,7 @@ from core.api.response import Response, json_response
 from core.errors import (
     DamagedLogError,
     InvalidParameterError,
-    NotImplementedYetError,
+    QueryFailedError,
     SharingError,
     UnauthenticatedError,
 )
@@ -75,7 +75,7 @@ def test_an_answer_has_the_form_that_api_gateway_expects() -> None:
     [
         (InvalidParameterError("no"), 400, "INVALID_PARAMETER_VALUE"),
         (UnauthenticatedError("no", token_was_sent=True), 401, "UNAUTHENTICATED"),
-        (NotImplementedYetError("no"), 501, "NOT_IMPLEMENTED"),
+        (QueryFailedError("no"), 400, "QUERY_FAILED"),
     ],
 )
 def test_a_sharing_error_becomes_its_status_and_code(error: SharingError, status: int, code: str) -> None:

@@ -48,7 +48,7 @@ def test_a_file_in_delta_format_wraps_the_action_of_the_log() -> None:
 
 
 def in_checkpoint(*adds: Action) -> FileBatch:
-    (batch,) = Checkpoint([checkpoint(MODERN_PROTOCOL, metadata(), *adds)]).batches()
+    ((_, batch),) = Checkpoint([checkpoint(MODERN_PROTOCOL, metadata(), *adds)]).batches()
     return batch
 
 

@@ -4,10 +4,10 @@ from itertools import pairwise
 import pytest
 
 from core.api.requests.query import QueryRequest
-from core.delta.log.batch import AddBatch
 from core.delta.model import Add, DeletionVector, Metadata
 from core.sharing.call import Observed
 from core.sharing.selection import LIMITED_BATCH, START, Position, Selection
+from tests.unit.delta.builder import numbered
 
 TYPES = {"p": "integer", "c": "long"}
 FIELDS = [{"name": name, "type": type_name, "nullable": True, "metadata": {}} for name, type_name in TYPES.items()]
@@ -24,8 +24,8 @@ def select(hint: str | None = None, limit: int | None = None) -> Selection:
     return Selection.of(QueryRequest(predicate_hints=(hint,) if hint else (), limit_hint=limit), METADATA)
 
 
-def names(selection: Selection, *batches: list[Add], start: Position = START) -> list[str]:
-    kept = selection.kept(map(AddBatch.of, batches), Observed(), start)
+def names(selection: Selection, *batches: list[Add]) -> list[str]:
+    kept = selection.kept(numbered(batches), Observed())
     return [path for batch in kept for path in batch.files.paths]
 
 
@@ -36,7 +36,7 @@ def test_without_hints_all_files_are_kept_in_order():
 def test_files_are_pruned_by_partition_values_and_statistics():
     observed = Observed()
     files = [add("a"), add("b", p=2), add("c", low=5), add("d", high=4), add("e", p=None)]
-    (kept,) = select("p = 1 AND c < 5").kept([AddBatch.of(files)], observed)
+    (kept,) = select("p = 1 AND c < 5").kept(numbered([files]), observed)
     assert kept.files.paths == ["a", "d"]
     assert kept.file_numbers == [1, 4]
     assert observed.files_pruned == 3
@@ -69,7 +69,7 @@ def test_with_a_predicate_only_files_whose_rows_all_match_count_towards_a_limit(
 
 def test_no_more_batches_are_read_once_a_limit_is_reached():
     def batches():
-        yield AddBatch.of([add(f"{number}") for number in range(2 * LIMITED_BATCH)])
+        yield from numbered([[add(f"{number}") for number in range(2 * LIMITED_BATCH)]])
         raise AssertionError("a second batch was read")
 
     kept = select(limit=15).kept(batches(), Observed())
@@ -80,17 +80,17 @@ def test_no_more_batches_are_read_once_a_limit_is_reached():
 def test_continuing_from_any_position_yields_the_remaining_files(hint: str | None, limit: int | None):
     numbers = range(3 * LIMITED_BATCH)
     files = [add(f"{number}", low=number, high=number + number % 3, rows=number % 20) for number in numbers]
-    batches = [AddBatch.of(files[:10]), AddBatch.of(files[10:700]), AddBatch.of(files[700:])]
+    batches = [files[:10], files[10:700], files[700:]]
     selection = select(hint, limit)
     all_names = names(selection, files)
     assert len(all_names) == (768 if hint is None and limit is None else len(all_names))
     position, before = START, 0
-    for kept in selection.kept(batches, Observed()):
+    for kept in selection.kept(numbered(batches), Observed()):
         for number, file_number in enumerate(kept.file_numbers):
             position = Position(file_number, position.rows + (kept.rows[number] if kept.rows else 0))
             before += 1
             if file_number % 37 == 0:
-                rest = selection.kept(batches, Observed(), position)
+                rest = selection.kept(numbered(batches, file_number), Observed(), position.rows)
                 assert [path for batch in rest for path in batch.files.paths] == all_names[before:]
     assert before == len(all_names)
 

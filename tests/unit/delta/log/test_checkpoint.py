@@ -41,7 +41,7 @@ def form(request, monkeypatch):
 
 
 def files(read: Checkpoint) -> list[Add]:
-    return [file for batch in read.batches() for file in batch.adds()]
+    return [file for _, batch in read.batches() for file in batch.adds()]
 
 
 def sizes(read: Checkpoint) -> list[int]:

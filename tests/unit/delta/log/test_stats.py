@@ -37,7 +37,7 @@ def read(data_type: pa.DataType, value: object, **options: Any) -> str:
         "stats_parsed": pa.struct(types),
     }
     table = pa.Table.from_pylist([{"add": add | {"stats_parsed": parsed}}], pa.schema({"add": pa.struct(fields)}))
-    (batch,) = Checkpoint([parquet(table, store_schema=False, **options)]).batches()
+    ((_, batch),) = Checkpoint([parquet(table, store_schema=False, **options)]).batches()
     (stats,) = batch.stats
     return stats
 
