@@ -44,8 +44,9 @@ def explain(
     if no part of the predicate can be used. For each part of the predicate, the output says whether partition values or
     statistics were used, or why the part was ignored. An invalid hint is ignored, as on the server.
 
-    If the server would use an index, so does this command. Files in chunks that cannot match are **left out unread**.
-    The output shows what was read of the index, and how long each step took.
+    If a server that does not have the table in memory would use an index, so does this command, and the output says
+    why. Files in chunks that cannot match are **left out unread**. The output shows what was read of the index, and how
+    long each step took.
 
     Example: sluice explain sales.retail.orders --where "day = '2025-01-31' AND amount > 100" --limit 1000
     """

@@ -14,6 +14,7 @@ from cli.explain.columns import RecordingColumns
 from cli.explain.index import IndexUse, UnusedIndex
 from core.delta.log.batch import FileBatch, NumberedBatch
 from core.delta.snapshot import Snapshot
+from core.delta.source import Source
 from core.pruning.columns import Columns
 from core.pruning.compiler import Note
 from core.pruning.files import ALL_MATCH, MAY_MATCH, PRUNED_BY_PARTITION, row_count
@@ -72,7 +73,9 @@ class Funnel:
     """The kept files up to the limit. None without a limit."""
     index: IndexUse | None = None
     unused_index: UnusedIndex | None = None
-    """An existing index that the query does not use, and why."""
+    """An existing index that the query cannot use, and why."""
+    source: Source | None = None
+    """The way that was chosen, and why. None if there was no choice."""
 
     @property
     def kept(self) -> Count:

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from cli.explain.funnel import Count, Fate, Funnel
 from cli.explain.index import IndexUse, Stage, UnusedIndex
+from core.delta.source import Way
 from core.pruning.compiler import Note
 
 BAR_WIDTH = 20
@@ -49,6 +50,8 @@ def document(table: str, funnel: Funnel) -> dict[str, Any]:
         "predicate": [
             {"part": note.text, "usedBy": note.used_by, "ignoredBecause": note.ignored_because} for note in funnel.parts
         ],
+        "source": Way.INDEX if funnel.index else Way.LOG,
+        "sourceBecause": funnel.source and funnel.source.reason,
         "index": funnel.index and _index_numbers(funnel.index),
         "unusedIndexVersion": funnel.unused_index and funnel.unused_index.version,
         "unusedIndexBecause": funnel.unused_index and funnel.unused_index.reason,
@@ -88,6 +91,8 @@ def chart(table: str, funnel: Funnel) -> Iterator[str | Text | Table]:
         yield ""
         yield from _index_chart(funnel.index)
     yield f"\n{_summary(funnel.total, funnel.listed)}"
+    if funnel.source:
+        yield f"A process without the table in memory reads the {funnel.source.way}: {funnel.source.reason}."
     if advice := _advice(funnel):
         yield f"→ {advice}"
     if funnel.unused_index is not None:

@@ -9,6 +9,7 @@ from cli.explain.funnel import Funnel, follow
 from cli.explain.index import Stage, Stopwatch, TimedIndexes
 from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.read.store import IndexStore
 from core.sharing.row_counts import FooterRowCounts
@@ -28,9 +29,13 @@ def _explain(account: Account, table: Table, query: QueryRequest, progress: Call
     tables = SharedTables(account.storage(), DeltaTables(index=indexes))
     storage = tables.open(table)
     with watch.on(Stage.LOG):
-        snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp)
+        demand = Selection.demand(query)
+        snapshot = tables.snapshot(table, storage, version=query.version, timestamp=query.timestamp, demand=demand)
     selection = Selection.of(query, snapshot.metadata, FooterRowCounts(table, storage))
     use = indexes.use(snapshot, selection) if indexes else None
     funnel = follow(snapshot, selection, lambda read: progress(f"{read:,} of {snapshot.num_files:,} files"))
-    unused = indexes.unused(storage, snapshot.version) if indexes and use is None else None
-    return replace(funnel, index=use, unused_index=unused)
+    source = snapshot.source
+    if use is None and (source is None or source.way is Way.INDEX):  # not chosen, or failed since
+        unused = indexes.unused(storage, snapshot.version) if indexes else None
+        return replace(funnel, unused_index=unused)
+    return replace(funnel, index=use, source=source)

@@ -20,8 +20,10 @@ from tests.golden.served import HEADERS
 from tests.integration.conftest import admin_variables, client_arguments
 from tests.server import ROOT, Server, running_server
 from tests.tables import events, many_files
+from tests.unit.delta.builder import PROTOCOL, add, commit, metadata
 
 SECONDS = 240
+LARGE = 8000
 SLUICE = [sys.executable, "-m", "cli.main"]
 
 Command = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -36,8 +38,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(folder: Path) -> Iterator[Server]:
     events(folder / "events")
     many_files(folder / "many")
+    large_log(folder / "large")
     write_deltalake(folder / "followed", pa.table({"id": [1, 2, 3]}))
-    names = ("events", "many", "followed")
+    names = ("events", "many", "followed", "large")
     tables = [{"name": name, "location": str(folder / name), "historyShared": True} for name in names]
     shares = {"version": 1, "shares": [{"name": "own", "schemas": [{"name": "t", "tables": tables}]}]}
     with running_server(folder, shares, "--admin-env-out", str(folder / "admin.env")) as running:
@@ -65,6 +68,19 @@ def sluice(environment: dict[str, str]) -> Command:
 @pytest.fixture(scope="module")
 def dynamodb(server: Server, folder: Path) -> Any:
     return botocore.session.Session().create_client("dynamodb", **client_arguments(folder / "admin.env"))
+
+
+def large_log(directory: Path) -> None:
+    """A log of many files, without data files."""
+    schema = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+    actions: list[Any] = [PROTOCOL, metadata(schemaString=json.dumps(schema), partitionColumns=[])]
+    for number in range(LARGE):
+        values = {"id": number}
+        stats = json.dumps({"numRecords": 1, "minValues": values, "maxValues": values, "nullCount": {"id": 0}})
+        actions.append(add(f"{number}.parquet", stats=stats, partitionValues={}))
+    log = directory / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_bytes(commit(*actions))
 
 
 def keys(dynamodb: Any) -> list[dict[str, dict[str, str]]]:
@@ -98,6 +114,26 @@ def test_a_running_server_reads_an_index_that_another_process_builds(server, slu
 
     assert len(listed) == explained["listed"]["files"] > 0
     assert "The index of a table cannot be used; reading its log instead: an item is missing" in server.log.read_text()
+
+
+def test_a_full_listing_comes_from_the_log_and_a_selective_one_from_the_index(server, sluice):
+    assert sluice("index", "own.t.large").returncode == 0
+
+    def source() -> str:
+        requests = (json.loads(line) for line in server.log.read_text().splitlines() if '"route"' in line)
+        return [request["source"] for request in requests if request.get("table") == "own.t.large"][-1]
+
+    assert len(paths(server, "large", limitHint=1)) == 1
+    assert source() == "index"
+    everything = paths(server, "large")
+    assert (len(everything), source()) == (LARGE, "log")
+    selected = paths(server, "large", predicateHints=["id = 4321"])
+    assert (len(selected), source()) == (1, "index")
+    assert len(paths(server, "large", limitHint=1)) == 1
+    assert source() == "log"
+    explained = json.loads(sluice("explain", "own.t.large", "--json").stdout)
+    assert (explained["source"], explained["index"]) == ("log", None)
+    assert "the index about" in explained["sourceBecause"]
 
 
 def test_the_status_shows_the_lag_and_another_build_catches_up(server, sluice, folder):

@@ -8,10 +8,12 @@ import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from hypothesis import strategies as st
 
@@ -27,6 +29,7 @@ from tests.unit.delta.builder import (
     compaction,
     metadata,
     name,
+    parquet,
     remove,
     sidecar,
     v2_name,
@@ -44,7 +47,7 @@ FIELDS = [{"name": column, "type": kind, "nullable": True, "metadata": {}} for c
 SCHEMA = json.dumps({"type": "struct", "fields": FIELDS})
 PARSED_STATS = pa.struct({"numRecords": pa.int64(), "minValues": pa.struct({"id": pa.int64(), "s": pa.string()})})
 
-CHECKPOINTS = ["classic", "struct stats", "in parts", "half of the parts", "v2 json", "v2 parquet"]
+CHECKPOINTS = ["classic", "row groups", "struct stats", "in parts", "half of the parts", "v2 json", "v2 parquet"]
 SHAPES = [*CHECKPOINTS, "by deltalake", "compacted", "cleaned up", "no hint", "garbage hint", "missing hint"]
 
 
@@ -191,6 +194,9 @@ class History:
         top, files = [state.protocol, metadata_of(state)], list(state.files.values())
         if how == "classic":
             return {name(version, "checkpoint.parquet"): checkpoint(*files, *top)}
+        if how == "row groups":
+            rows = pq.read_table(BytesIO(checkpoint(*files, *top)))
+            return {name(version, "checkpoint.parquet"): parquet(rows, row_group_size=3)}
         if how == "struct stats":
             content = checkpoint(*top, *map(_in_columns, files), stats=None, stats_parsed=PARSED_STATS)
             return {name(version, "checkpoint.parquet"): content}

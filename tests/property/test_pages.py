@@ -2,9 +2,11 @@
 
 Between two pages the table changes: it gets commits, compactions, and checkpoints of any type, also of older versions.
 The next page comes from another process, which has cached an older state of the table or nothing at all. A page may end
-anywhere, because its answer would be too large otherwise.
+anywhere, because its answer would be too large otherwise. Half of the tables have an index, and new builds of it while
+pages are read.
 """
 
+import contextlib
 import random
 from dataclasses import dataclass
 from typing import Any
@@ -14,10 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from core.delta.log import checkpoint, replay
+from core.index.write import packing
 from core.sharing import selection
 from core.sharing.tables import SharedTables
 from tests.examples import examples
 from tests.property.delta_history import History, Step, step_strategy
+from tests.unit.index.indexed_table import IndexedTable
 from tests.unit.sharing.shared_table import DELTA, Ask, Raw, SharedTable
 
 PATHS = [f"p=a%20b/{number}.parquet" for number in range(12)]
@@ -32,7 +36,7 @@ NON_DESTRUCTIVE = [
     "no hint",
     "missing hint",
 ]
-LATE_CHECKPOINTS = ["in parts", "v2 json", "v2 parquet"]
+LATE_CHECKPOINTS = ["row groups", "in parts", "v2 json", "v2 parquet"]
 SIZES = st.integers(1, 5)
 CAPABILITIES = ["", DELTA]
 HINTS = st.fixed_dictionaries(
@@ -58,6 +62,7 @@ def batch_sizes(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(checkpoint, "DECODED_BYTES", 0)
         monkeypatch.setattr(replay, "BATCH_FILES", 3)
         monkeypatch.setattr(selection, "LIMITED_BATCH", 2)
+        monkeypatch.setattr(packing, "CONTENT_BYTES", 5500)
 
 
 @dataclass
@@ -70,6 +75,7 @@ class Table:
     capabilities: str
     processes: list[SharedTables]
     """Processes other than the one that answers now."""
+    index: IndexedTable | None
 
     def advance(self) -> None:
         """Plays the next step and switches to another process."""
@@ -82,6 +88,8 @@ class Table:
                 self.history.shape(shape, step.reach)
             if step.looked_at:
                 self.env.query(DELTA)
+            if self.index and step.reach > 2:
+                build(self.index, full=step.reach == 3)
             self.processes.append(self.env.tables)
             if step.reach == 1:
                 self.env.restart()
@@ -100,14 +108,27 @@ def tables(**steps: Any) -> st.SearchStrategy[Table]:
             st.lists(future, max_size=6),
             st.lists(st.tuples(st.sampled_from(LATE_CHECKPOINTS), st.integers(0, 3)), max_size=2),
             st.just(capabilities),
+            st.booleans(),
         )
 
     return st.sampled_from(CAPABILITIES).flatmap(table)
 
 
-def table_with_history(past: list[Step], future: list[Step], late: list[tuple[str, int]], capabilities: str) -> Table:
+def build(index: IndexedTable, *, full: bool) -> None:
+    """Builds the index of the latest version. An incremental build needs a log that leads from the older one."""
+    with contextlib.suppress(AssertionError if not full else ()):
+        index.build(full=full)
+
+
+def table_with_history(
+    past: list[Step], future: list[Step], late: list[tuple[str, int]], capabilities: str, indexed: bool
+) -> Table:
     """`late` are checkpoints that are written after a process has read the whole history."""
     env = SharedTable()
+    index = IndexedTable(env.lake) if indexed else None
+    if index:
+        env.new_process = index.reader
+        env.restart()
     history = History(env.lake)
     processes = []
     for step in past:
@@ -125,7 +146,9 @@ def table_with_history(past: list[Step], future: list[Step], late: list[tuple[st
             history.shape(shape, reach=1, behind=behind)
         processes.insert(0, env.tables)
         env.restart()
-    return Table(env, history, future, capabilities, processes)
+    if index:
+        build(index, full=True)
+    return Table(env, history, future, capabilities, processes, index)
 
 
 def answer(table: Table, ask: Ask, **body: Any) -> Raw:

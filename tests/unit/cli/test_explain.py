@@ -102,6 +102,8 @@ def test_the_document_has_the_same_in_exact_numbers(explain):
             {"part": "id < 15", "usedBy": "statistics", "ignoredBecause": None},
             {"part": "p = 'a'", "usedBy": "partition values", "ignoredBecause": None},
         ],
+        "source": "log",
+        "sourceBecause": None,
         "index": None,
         "unusedIndexVersion": None,
         "unusedIndexBecause": None,

@@ -55,6 +55,7 @@ class SharedTable:
         self.sent_bytes = 0
         # Opening any table returns the session of the lake.
         storage: Any = SimpleNamespace(open=lambda *_, **__: self.lake.storage())
+        self.new_process: Callable[[], DeltaTables] = DeltaTables
         self.tables = SharedTables(storage, DeltaTables())
         for version, actions in enumerate(commits):
             self.lake.commit(version, *actions)
@@ -81,7 +82,7 @@ class SharedTable:
 
     def restart(self) -> None:
         """Continues like a new process, without cached tables."""
-        self.tables = replace(self.tables, delta=DeltaTables())
+        self.tables = replace(self.tables, delta=self.new_process())
 
     def pages(
         self, ask: Ask, *capabilities: str, between: Callable[[], object] = lambda: None, **body: Any
