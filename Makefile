@@ -144,6 +144,10 @@ bench-worker: .venv/.all ## Measure the index builds of the worker of asynchrono
 bench-listing: .venv/.all ## Measure full listings of up to 1M files by a streaming function, on a free and on a throttled link
 	$(RUN) bench.listing
 
+.PHONY: bench-pages
+bench-pages: .venv/.all ## Measure first, last and all pages of 100k and 1M files against a full listing
+	$(RUN) bench.pages
+
 .PHONY: bench-serve
 bench-serve: .venv/.all ## Measure a local server under 1 and 8 clients, and count its S3 and DynamoDB requests
 	$(RUN) bench.serve

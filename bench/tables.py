@@ -96,6 +96,7 @@ class Shape:
     sidecars: int = 0
     parsed_stats: bool = False
     files_per_day: int = 0
+    row_group: int = ROW_GROUP
 
 
 CLASSIC = Shape()
@@ -243,8 +244,8 @@ def _add_type(shape: Shape) -> pa.StructType:
 
 
 def _write_adds(writer: pq.ParquetWriter, rows: range, shape: Shape) -> None:
-    for start in range(rows.start, rows.stop, ROW_GROUP):
-        numbers = range(start, min(start + ROW_GROUP, rows.stop))
+    for start in range(rows.start, rows.stop, shape.row_group):
+        numbers = range(start, min(start + shape.row_group, rows.stop))
         adds = _adds([file(_shuffled(number, rows.stop, shape), shape) for number in numbers], shape)
         columns = [adds if field.name == "add" else pa.nulls(len(adds), field.type) for field in writer.schema]
         writer.write_table(pa.Table.from_arrays(columns, schema=writer.schema))
