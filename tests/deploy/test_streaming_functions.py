@@ -26,7 +26,7 @@ from tests.runtime_api import Invocation, Received, RuntimeApiEmulator, environm
 from tests.server import ROOT
 
 STREAMING = sorted({route.function.handler.split(".")[1] for route in read_routes() if route.streams})
-STATUS = {"query_status": 501}
+STATUS = {"query_status": 404}
 END_ACTION = "includeendstreamaction=true"
 SECONDS = 120
 
@@ -110,7 +110,7 @@ def test_an_answer_that_is_too_large_to_buffer_is_streamed(functions: Functions,
         assert received.status == 200
         paths = [json.loads(line)["file"]["id"] for line in content_of(received).splitlines()[2:]]
         assert len(set(paths)) == len(paths) == MANY_FILES
-        assert max(received.chunk_sizes) < 2 * 2**20, "blocks are sent as they are written"
+        assert len(received.chunk_sizes) > 10, "blocks are sent as they are written"
 
 
 def test_a_handler_that_cannot_be_imported_is_an_error_of_the_init_phase(functions: Functions, tmp_path: Path) -> None:
