@@ -43,10 +43,8 @@ class LambdaFunction:
             self._record(request, observed, started, answer["statusCode"], error_code)
             return answer
 
-    def stream(
-        self, event: Mapping[str, Any], context: object, *, unthrottled_bytes: int | None = None
-    ) -> StreamedAnswer:
-        """Returns the answer as soon as its status is certain. The link is slow after `unthrottled_bytes`, if any."""
+    def stream(self, event: Mapping[str, Any], context: object) -> StreamedAnswer:
+        """Returns the answer as soon as its status is certain."""
         started = time.perf_counter()
         until_end = ExitStack()
         until_end.enter_context(segment())
@@ -69,7 +67,7 @@ class LambdaFunction:
             failed=partial(_reported, request=request),
             late=lambda: deadline_error(self._route, observed, request.request_id),
         )
-        return StreamedAnswer(streamed, GzipEncoder(unthrottled_bytes) if gzip else PlainEncoder(), on_end)
+        return StreamedAnswer(streamed, GzipEncoder() if gzip else PlainEncoder(), on_end)
 
     def _record(
         self, request: Request, observed: Observed, started: float, status: int, error_code: str | None

@@ -24,6 +24,8 @@ RESERVE_BYTES = 262_144
 LIMIT = MAX_STREAMED_BYTES - RESERVE_BYTES
 # Lines that the first projection is made from. Only answers that might be too large are held back for so many.
 SAMPLE_BYTES = 4_000_000
+# Part of the limit that a projection from the first lines may use up. Later lines may be a little longer.
+PROJECTED_PART = 0.95
 # How many times an answer must fit by its first block to be sent without a larger sample.
 CLEARLY = 4
 # Bytes after which a projection from what was sent is reliable. A compressor holds back some 50 kB.
@@ -37,7 +39,7 @@ class StreamLimit:
         self._encoder = encoder
         self._observed = observed
         self._size = AnswerSize()
-        self._mark: tuple[int, float] | None = None
+        self._mark: tuple[int, int, float] | None = None
 
     def fitting(self, response: Response) -> Iterator[Block]:
         """Returns the blocks of an answer that fits, as far as its first lines tell."""
@@ -71,8 +73,13 @@ class StreamLimit:
             return True
         # The protocol and metaData lines do not repeat.
         head = sample.index(b"\n", sample.index(b"\n") + 1) + 1
-        measure = self._encoder.measure
-        return measure(sample[:head]) + measure(sample[head:]) * size.total / size.written <= LIMIT
+        for strong in (False, True):
+            first, files = (self._encoder.measure(part, strong=strong) for part in (sample[:head], sample[head:]))
+            if first + files / size.written * size.total <= LIMIT * PROJECTED_PART:
+                if strong:
+                    self._encoder.strengthen()
+                return True
+        return False
 
     def _reduce(self, size: AnswerSize) -> None:
         size.reduced = self._observed.stats_reduced = True
@@ -84,21 +91,26 @@ class StreamLimit:
 
     def watch(self, block: Block) -> None:
         """Reduces the rest if the answer turns out larger than its first lines promised. Call after encoding."""
-        size, sent_bytes = self._size, self._encoder.sent_bytes
-        if size.reduced or not size.total or not self._encoder.final_phase:
+        size, encoder = self._size, self._encoder
+        if size.reduced or not size.total:
             return
-        if self._mark is None:
-            self._mark = sent_bytes, block.written
-        measured, written = sent_bytes - self._mark[0], block.written - self._mark[1]
-        if measured < WATCH_BYTES or written <= 0:
+        sent_bytes, written = encoder.sent_bytes, block.written
+        if self._mark is None or self._mark[0] != encoder.phase:
+            self._mark = encoder.phase, sent_bytes, written
+        _, marked_bytes, marked_written = self._mark
+        if sent_bytes - marked_bytes < WATCH_BYTES or written <= marked_written:
             return
-        projected = sent_bytes + measured / written * (size.total - block.written)
-        if projected > LIMIT and not size.make_exact():
+        per_unit = (sent_bytes - marked_bytes) / (written - marked_written)
+        if (
+            sent_bytes + per_unit * (size.total - written) > LIMIT
+            and not size.make_exact()
+            and not encoder.strengthen()
+        ):
             self._reduce(size)
 
 
 def _fits_plain(sample: bytes | bytearray, size: AnswerSize, times: int = 1) -> bool:
-    return times * len(sample) * size.total <= LIMIT * size.written
+    return times * len(sample) * size.total <= LIMIT * PROJECTED_PART * size.written
 
 
 class _PlainMeter:

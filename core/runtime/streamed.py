@@ -117,7 +117,9 @@ class StreamedAnswer:
             if encoded:
                 if observed.first_byte_seconds is None:
                     observed.first_byte_seconds = time.perf_counter() - self._request.started
+                idle_before = _idle_clock()
                 yield encoded
+                self._encoder.waited(_idle_clock() - idle_before)
 
     def close(self) -> None:
         if self._open:
@@ -168,3 +170,8 @@ class StreamedAnswer:
         observed = self._request.observed
         observed.ended, observed.bytes_sent = ended, self._encoder.sent_bytes
         self._on_end(self.status, error)
+
+
+def _idle_clock() -> float:
+    """Grows while the process waits, for the link that is, and not while its other threads work."""
+    return time.perf_counter() - time.process_time()

@@ -19,7 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from core.runtime.deadline import seconds_to_answer
 from core.runtime.streamed import StreamedAnswer, TransferBrokenError
@@ -29,14 +29,6 @@ ERROR_TYPE = "Lambda-Runtime-Function-Error-Type"
 ERROR_BODY = "Lambda-Runtime-Function-Error-Body"
 TRACE_ID = "_X_AMZN_TRACE_ID"
 PRELUDE_END = bytes(8)
-# Lambda sends so many bytes of an answer as fast as the client reads, and the rest at 2 MB/s.
-UNTHROTTLED_BYTES = 6_000_000
-
-
-class StreamingHandler(Protocol):
-    def stream(
-        self, event: Mapping[str, Any], context: object, *, unthrottled_bytes: int | None = None
-    ) -> StreamedAnswer: ...
 
 
 class Context:
@@ -174,7 +166,7 @@ def handle_next(api: RuntimeApi, handler: Callable[[Any, object], object]) -> No
         if not hasattr(handler, "stream") or not isinstance(event, dict) or "httpMethod" not in event:
             api.respond(context.aws_request_id, handler(event, context))
             return
-        answer: StreamedAnswer = handler.stream(event, context, unthrottled_bytes=UNTHROTTLED_BYTES)
+        answer: StreamedAnswer = handler.stream(event, context)
     except Exception as error:  # noqa: BLE001
         _log(error, context.aws_request_id)
         api.fail(context.aws_request_id, error)

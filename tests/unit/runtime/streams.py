@@ -36,10 +36,8 @@ def event(method: str = "POST", encoding: str = "gzip", body: object = None, **h
     }
 
 
-def stream(
-    handle: Handle, sent: dict[str, Any] | None = None, *, milliseconds: int = 60_000, **options: Any
-) -> StreamedAnswer:
-    return function("query_table", handle).stream(sent or event(), Context(milliseconds), **options)
+def stream(handle: Handle, sent: dict[str, Any] | None = None, *, milliseconds: int = 60_000) -> StreamedAnswer:
+    return function("query_table", handle).stream(sent or event(), Context(milliseconds))
 
 
 @dataclass(frozen=True)
