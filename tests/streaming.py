@@ -36,7 +36,6 @@ from tests.server import ROOT
 SECONDS = 120
 SHARE, SCHEMA = "large", "public"
 COMMIT = re.compile(r"/_delta_log/(\d{20})\.json")
-LAST_CHUNK = b"0\r\n\r\n"
 
 
 @dataclass(frozen=True)
