@@ -97,7 +97,7 @@ class Bench:
 
     def _listings(self, table: str, source: str) -> Iterator[Result]:
         name = f"{table}, {source}"
-        ran = self._run(table, source, throttled=False)
+        ran = self._run(table, source)
         cold, warm = ran.listings
         yield result(f"{name}, cold: start of the process", ran.init * 1000, "ms", 0)
         yield result(f"{name}, cold: first byte", (ran.init + cold.answer.first_byte) * 1000, "ms", 0)
@@ -118,7 +118,7 @@ class Bench:
     def _shares(self, table: str, source: str) -> Iterator[Result]:
         """Yield the share of each layer in the CPU time of a warm listing."""
         with tempfile.TemporaryDirectory() as scratch:
-            layers = self._run(table, source, throttled=False, layers_path=str(Path(scratch) / "layers")).layers
+            layers = self._run(table, source, layers_path=str(Path(scratch) / "layers")).layers
         for layer in LAYERS:
             yield result(f"{table}, {source}, share: {layer}", layers.get(layer, 0) / layers["all"] * 100, "%", 0)
         other = layers["all"] - sum(layers.get(layer, 0) for layer in LAYERS)
@@ -138,10 +138,10 @@ class Bench:
 
     def _full_statistics(self) -> Iterator[Result]:
         """List the largest table with full statistics, which takes more than 200 MB: fast, and as on a slow link."""
-        (fast,) = self._run(LARGEST, "log", listings=1, throttled=False, limited=False).listings
+        (fast,) = self._run(LARGEST, "log", listings=1, limited=False).listings
         yield result(f"{LARGEST}, log, full statistics: lines", fast.lines / fast.answer.seconds, "lines/s", 0)
         yield self._bytes(f"{LARGEST}, log, fast compression", fast)
-        (strong,) = self._run(LARGEST, "log", listings=1, limited=False).listings
+        (strong,) = self._run(LARGEST, "log", listings=1, limited=False, strong=True).listings
         yield self._bytes(f"{LARGEST}, log, strongly compressed", strong)
 
     def _bytes(self, name: str, listing: Listing) -> Result:

@@ -1,8 +1,8 @@
 """The process of a function that streams, as Lambda starts it, for benchmarks: `python -m bench.lab.streaming`.
 
 It runs on one core. `BENCH_STREAMING` has the options of the benchmark as JSON: a longer session token, because the
-tokens of the emulator are shorter than those of AWS; a link without a throttle; no limit on the size of an answer; an
-index where the log is faster; CPU times of the layers, which are written to a file at the end of each request.
+tokens of the emulator are shorter than those of AWS; strong compression; no limit on the size of an answer; an index
+where the log is faster; CPU times of the layers, which are written to a file at the end of each request.
 """
 
 import base64
@@ -26,8 +26,8 @@ class Options:
     """The core that the process runs on. None lets the system choose."""
     token_characters: int = 0
     """The length of the session token in signed URLs. 0 leaves it as it is. Nothing reads these URLs."""
-    throttled: bool = True
-    """Whether the function expects a slow link after the first megabytes, as in Lambda."""
+    strong: bool = False
+    """Whether to compress strongly, as on a slow link."""
     limited: bool = True
     """Whether an answer that is too large for Lambda gets reduced statistics."""
     by_index: bool = False
@@ -46,10 +46,10 @@ def main() -> None:
     options = Options.of(os.environ)
     if options.core is not None:
         os.sched_setaffinity(0, {options.core})
-    from core.runtime import limit, streaming
+    from core.runtime import compression, limit, streaming
 
-    if not options.throttled:
-        streaming.UNTHROTTLED_BYTES = None  # type: ignore[assignment]
+    if options.strong:
+        compression.FAST_LINK = compression.SLOW_LINK = -1.0  # every link is slow
     if not options.limited:
         limit.LIMIT = sys.maxsize
     if options.by_index:

@@ -33,6 +33,8 @@ class Encoder(Protocol):
     """The headers of a response that has a body."""
     sent_bytes: int
     """Number of bytes returned so far."""
+    projected_part: float
+    """Part of a limit that a projection from the first lines may use up. Later lines may be longer."""
     phase: int
     """Changes whenever the encoding changes, so that sizes of different phases are not compared."""
 
@@ -60,6 +62,7 @@ class Encoder(Protocol):
 class PlainEncoder:
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
+        self.projected_part = 0.98
         self.sent_bytes = self.phase = 0
 
     def encode(self, block: bytes) -> bytes:
@@ -98,6 +101,7 @@ class GzipEncoder:
         from isal import isal_zlib  # Imported on demand to keep cold starts short. Plain answers do not need it.
 
         self.headers = {"Content-Encoding": "gzip", "Vary": "Accept-Encoding"}
+        self.projected_part = 0.9  # lines of equal length compress differently
         self._crc32 = isal_zlib.crc32
         self._fast = isal_zlib.compressobj
         self._crc = self._plain_bytes = self.sent_bytes = self.phase = 0

@@ -49,7 +49,7 @@ class Handover:
             self._ended = True
             self._changed.notify_all()
 
-    def wait(self, seconds: float | None) -> bool:
+    def wait(self, seconds: float) -> bool:
         """Waits for the next block or the end. Returns False if neither comes in time."""
         with self._changed:
             return self._changed.wait_for(lambda: bool(self._blocks) or self._ended, seconds)

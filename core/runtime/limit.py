@@ -24,8 +24,6 @@ RESERVE_BYTES = 262_144
 LIMIT = MAX_STREAMED_BYTES - RESERVE_BYTES
 # Lines that the first projection is made from. Only answers that might be too large are held back for so many.
 SAMPLE_BYTES = 4_000_000
-# Part of the limit that a projection from the first lines may use up. Later lines may be a little longer.
-PROJECTED_PART = 0.95
 # How many times an answer must fit by its first block to be sent without a larger sample.
 CLEARLY = 4
 # Bytes after which a projection from what was sent is reliable. A compressor holds back some 50 kB.
@@ -69,13 +67,13 @@ class StreamLimit:
         return sample
 
     def _fits(self, sample: bytes, size: AnswerSize) -> bool:
-        if _fits_plain(sample, size):
+        if _fits_plain(sample, size, 1 / self._encoder.projected_part):
             return True
         # The protocol and metaData lines do not repeat.
         head = sample.index(b"\n", sample.index(b"\n") + 1) + 1
         for strong in (False, True):
             first, files = (self._encoder.measure(part, strong=strong) for part in (sample[:head], sample[head:]))
-            if first + files / size.written * size.total <= LIMIT * PROJECTED_PART:
+            if first + files / size.written * size.total <= LIMIT * self._encoder.projected_part:
                 if strong:
                     self._encoder.strengthen()
                 return True
@@ -109,8 +107,8 @@ class StreamLimit:
             self._reduce(size)
 
 
-def _fits_plain(sample: bytes | bytearray, size: AnswerSize, times: int = 1) -> bool:
-    return times * len(sample) * size.total <= LIMIT * PROJECTED_PART * size.written
+def _fits_plain(sample: bytes | bytearray, size: AnswerSize, times: float) -> bool:
+    return times * len(sample) * size.total <= LIMIT * size.written
 
 
 class _PlainMeter:

@@ -22,6 +22,9 @@ from core.sharing.call import ANSWER, COMPLETE, DEADLINE, DISCONNECTED, FAILED, 
 # clients, such as urllib3, do not notice that the end of gzip is missing.
 UNFINISHED_LINE = b'{"error":"The answer is incomplete'
 
+# API Gateway ends a request if nothing is sent for 5 minutes.
+MAX_IDLE_SECONDS = 290.0
+
 
 class TransferBrokenError(Exception):
     """The answer is incomplete, and only a broken transfer shows it to the client. A recipient may see the text."""
@@ -47,6 +50,10 @@ class StreamedRequest:
     def seconds_left(self) -> float | None:
         return None if self.deadline is None else max(self.deadline - time.perf_counter(), 0.0)
 
+    def seconds_to_next_block(self) -> float:
+        seconds = self.seconds_left()
+        return MAX_IDLE_SECONDS if seconds is None else min(seconds, MAX_IDLE_SECONDS)
+
 
 class _Writer:
     """Writes the blocks of an answer in a thread of its own, because a call to AWS may hang beyond the deadline."""
@@ -58,7 +65,7 @@ class _Writer:
         self._request = request
         self._limit = limit
 
-    def start(self, seconds: float | None) -> bool:
+    def start(self, seconds: float) -> bool:
         """Starts to write. Returns False if there is neither a block nor the end of the answer in time."""
         start_work(self._write, then=self.handover.end)
         return self.handover.wait(seconds)
@@ -97,7 +104,7 @@ class StreamedAnswer:
         self._limit = StreamLimit(encoder, request.observed)
         self._writer = _Writer(request, self._limit)
         self._open = True
-        in_time = self._writer.start(request.seconds_left())
+        in_time = self._writer.start(request.seconds_to_next_block())
         self._early_error = self._writer.error if in_time else request.late()
         if self._early_error is not None:
             self._writer.handover.stop()
@@ -130,7 +137,7 @@ class StreamedAnswer:
         """Yields the blocks that the other thread writes. Raises the error that ends them early."""
         handover = self._writer.handover
         while True:
-            seconds = self._request.seconds_left()
+            seconds = self._request.seconds_to_next_block()
             if seconds == 0 or not handover.wait(seconds):
                 raise self._request.late()
             block = handover.take()

@@ -8,6 +8,7 @@ import pytest
 
 from core.api.response import Response, json_response, ndjson_response
 from core.errors import DamagedLogError, InvalidParameterError, SharingError
+from core.runtime import streamed
 from core.runtime.function import Handle, function
 from core.runtime.handover import MAX_BYTES
 from core.runtime.streamed import TransferBrokenError
@@ -113,6 +114,15 @@ def test_an_error_before_the_first_block_is_an_error_response(
     assert text in document["message"]
     assert b"bucket" not in seen.body
     assert [(line["status"], line["ended"]) for line in requests_of(log_lines)] == [(status, "complete")]
+
+
+def test_an_answer_is_an_error_before_the_gateway_gives_up_waiting_for_it(
+    released: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(streamed, "MAX_IDLE_SECONDS", 0.05)
+    seen = read(stream(answering(hanging_after(0, released)), milliseconds=600_000))
+    assert (seen.status, seen.documents[0]["errorCode"]) == (400, "DEADLINE_EXCEEDED")
+    assert read(stream(answering(hanging_after(2, released)), milliseconds=600_000)).broken
 
 
 LATE_ERRORS = [
