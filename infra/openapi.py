@@ -76,7 +76,7 @@ LIMITS: dict[str, Document] = {
     "limitHint": {"minimum": 0},
 }
 NOTES = {
-    "maxFiles": f" Pages have at most {MAX_PAGE_FILES:,} files, and fewer if these would not fit into the 6 MB of an "
+    "maxFiles": f" Pages have at most {MAX_PAGE_FILES:,} files, and fewer if these would not fit into one "
     "answer. Without it, all files are on one page."
 }
 BODY_NOTE = "Unknown fields are ignored, null counts as absent, and numbers can be sent as strings."

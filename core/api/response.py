@@ -16,7 +16,7 @@ JSON = "application/json; charset=utf-8"
 NDJSON = "application/x-ndjson; charset=utf-8"
 VERSION_HEADER = "Delta-Table-Version"
 # Lines are joined into blocks of at least this size. Passing on every line separately would cost more than copying.
-BLOCK_BYTES = 256 * 1024
+BLOCK_BYTES = 64 * 1024
 
 
 @dataclass(slots=True)

@@ -33,6 +33,9 @@ class Encoder(Protocol):
 
     def encode(self, block: bytes) -> bytes: ...
 
+    def flush(self) -> bytes:
+        """Returns what a client needs to decode all blocks so far."""
+
     def finish(self) -> bytes:
         """Returns the last bytes. Without them, a client sees that the answer is incomplete."""
 
@@ -52,6 +55,9 @@ class PlainEncoder:
     def encode(self, block: bytes) -> bytes:
         self.sent_bytes += len(block)
         return block
+
+    def flush(self) -> bytes:
+        return b""
 
     def finish(self) -> bytes:
         return b""
@@ -101,6 +107,11 @@ class GzipEncoder:
         self._plain_bytes += len(block)
         self.sent_bytes += len(encoded)
         return encoded
+
+    def flush(self) -> bytes:
+        flushed = self._compressor.flush(zlib.Z_SYNC_FLUSH)
+        self.sent_bytes += len(flushed)
+        return flushed
 
     def finish(self) -> bytes:
         if not self.sent_bytes:

@@ -60,10 +60,10 @@ class StreamLimit:
     def _reduced_to_fit(self, sample: bytes, size: AnswerSize) -> bytes:
         if self._fits(sample, size) or (size.make_exact() and self._fits(sample, size)):
             return sample
-        self._reduce(size)
         sample = reduced_lines(sample)
         if not self._fits(sample, size):
             raise AnswerTooLargeError(too_large(MAX_STREAMED_BYTES))
+        self._reduce(size)
         return sample
 
     def _fits(self, sample: bytes, size: AnswerSize) -> bool:

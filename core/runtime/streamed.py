@@ -18,6 +18,10 @@ from core.runtime.handover import Block, Handover
 from core.runtime.limit import StreamLimit
 from core.sharing.call import ANSWER, COMPLETE, DEADLINE, DISCONNECTED, FAILED, Observed
 
+# The end of an answer that breaks off. No client can parse it, even if a proxy completes the transfer. Some HTTP
+# clients, such as urllib3, do not notice that the end of gzip is missing.
+UNFINISHED_LINE = b'{"error":"The answer is incomplete'
+
 
 class TransferBrokenError(Exception):
     """The answer is incomplete, and only a broken transfer shows it to the client. A recipient may see the text."""
@@ -142,14 +146,18 @@ class StreamedAnswer:
                 self._limit.watch(block)
         except SharingError as error:
             yield from self._fail(error)
+        except Exception as error:  # noqa: BLE001
+            yield from self._fail(self._request.failed(error))
         else:
             yield self._encoder.finish()
             self._end(COMPLETE, self._early_error)
 
     def _fail(self, error: SharingError) -> Iterator[bytes]:
-        text = error_text(error, self._request.request_id)
+        text, encoder = error_text(error, self._request.request_id), self._encoder
         if self._ends_with_action:
-            yield self._encoder.encode(failed_stream_line(text, error.status)) + self._encoder.finish()
+            yield encoder.encode(failed_stream_line(text, error.status)) + encoder.finish()
+        else:
+            yield encoder.encode(UNFINISHED_LINE) + encoder.flush()
         self._end(DEADLINE if isinstance(error, DeadlineExceededError) else FAILED, error)
         if not self._ends_with_action:
             raise TransferBrokenError(text)

@@ -104,7 +104,8 @@ def answer_snapshot(
     batches = snapshot.batches_after(selection.predicate, start.last_file)
     kept = selection.kept(batches, options.observed, start.rows)
     keeps_all = selection.predicate is None and selection.limit is None
-    answer.size.expect(snapshot.num_files, count=None if keeps_all else partial(_count, selection, snapshot))
+    count = None if keeps_all else partial(_count, selection, snapshot, start)
+    answer.size.expect(snapshot.num_files - start.last_file, count)
 
     pinned = (snapshot.version, snapshot.checkpoint_id, snapshot.tip)
 
@@ -119,9 +120,10 @@ def answer_snapshot(
     return answer.response(snapshot.version, body, paged=query.page_size is not None)
 
 
-def _count(selection: Selection, snapshot: Snapshot) -> int:
+def _count(selection: Selection, snapshot: Snapshot, start: Position) -> int:
     """Returns the number of files that a query keeps. Without row counts from footers, it may be a little more."""
-    kept = replace(selection, footers=None).kept(snapshot.batches_after(selection.predicate, 0), Observed())
+    batches = snapshot.batches_after(selection.predicate, start.last_file)
+    kept = replace(selection, footers=None).kept(batches, Observed(), start.rows)
     return sum(len(batch.file_numbers) for batch in kept)
 
 

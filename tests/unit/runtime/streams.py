@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from core.api.response import Response
 from core.runtime.function import Handle, function
 from core.runtime.streamed import StreamedAnswer, TransferBrokenError
@@ -53,7 +55,12 @@ class Seen:
 
     @property
     def documents(self) -> list[Any]:
-        return [json.loads(line) for line in self.body.splitlines()]
+        """The lines. An answer that broke off must end with a line that cannot be parsed."""
+        lines = self.body.splitlines(keepends=True)
+        if self.broken is not None:
+            with pytest.raises(json.JSONDecodeError):
+                json.loads(lines.pop())
+        return [json.loads(line) for line in lines]
 
     @property
     def error(self) -> dict[str, Any]:

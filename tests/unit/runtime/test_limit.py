@@ -3,6 +3,7 @@
 import json
 import random
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from typing import Any
 
@@ -39,8 +40,9 @@ def files(number: int = NUM_FILES) -> list[Action]:
     return [one(count) for count in range(number)]
 
 
-def table(*, from_checkpoint: bool, actions: list[Action] | None = None) -> SharedTable:
-    actions = actions or files()
+@cache
+def table(*, from_checkpoint: bool) -> SharedTable:
+    actions = files()
     if from_checkpoint:
         shared = SharedTable([*HEAD, *actions], [])
         shared.lake.put(name(0, "checkpoint.parquet"), checkpoint(*HEAD, *actions))
@@ -142,8 +144,8 @@ def test_what_does_not_fit_even_then_is_an_error_with_advice(
 
 @pytest.mark.parametrize("kind", ["predicate", "limit"])
 def test_a_selective_query_of_a_large_table_keeps_its_statistics(limited: Any, log_lines: Lines, kind: str) -> None:
-    actions = [*files(), *(add(f"other{number}", partitionValues={"p": "c"}) for number in range(20_000))]
-    shared = table(from_checkpoint=False, actions=actions)
+    others = [add(f"other{number}", partitionValues={"p": "c"}) for number in range(20_000)]
+    shared = SharedTable([*HEAD, *files(), *others])
     body = {"limitHint": 2000} if kind == "limit" else {}
     whole = ask(shared, kind, "identity", **body)
     limited(len(whole.body) + 600_000)
@@ -168,6 +170,17 @@ def test_pages_end_early_and_keep_their_statistics(limited: Any, log_lines: Line
     assert 300_000 < len(page.body) <= 400_000
     assert page.documents[-1]["endStreamAction"]["nextPageToken"]
     assert min(len(stats or "") for stats in statistics(page)) > 300
+    assert all("stats_reduced" not in line for line in log_lines)
+
+
+@pytest.mark.parametrize("kind", ["query", "predicate"])
+def test_the_rest_after_a_page_is_projected_without_the_page(limited: Any, log_lines: Lines, kind: str) -> None:
+    shared = table(from_checkpoint=True)
+    page = ask(shared, kind, "identity", maxFiles=NUM_FILES * 4 // 5 if kind == "query" else NUM_FILES * 2 // 5)
+    token = page.documents[-1]["endStreamAction"]["nextPageToken"]
+    rest = ask(shared, kind, "identity", pageToken=token)
+    limited(len(rest.body) * 1.5)
+    assert ask(shared, kind, "identity", pageToken=token).body == rest.body
     assert all("stats_reduced" not in line for line in log_lines)
 
 
@@ -208,6 +221,20 @@ def test_an_upper_bound_is_made_exact_before_an_answer_is_reduced_in_mid_stream(
     seen = read(stream(handle, event(encoding="identity")))
     assert (seen.complete, len(seen.documents)) == (True, 9_002)
     assert "stats_reduced" not in log_lines[-1]
+
+
+def test_a_failure_to_count_in_mid_stream_is_a_late_failure(limited: Any, log_lines: Lines) -> None:
+    def handle(_: Call) -> Response:
+        size = AnswerSize()
+        size.expect(20_000, count=lambda: 1 // 0)
+        return ndjson_response(growing(size, small=8000, large=1000), headers={}, size=size)
+
+    limited(4_000_000)
+    seen = read(stream(handle, event(encoding="identity")))
+    assert not seen.complete
+    assert [(line["ended"], line["error_code"]) for line in log_lines if line["message"] == "request"] == [
+        ("failed", "INTERNAL_ERROR")
+    ]
 
 
 @pytest.mark.parametrize("ends_with_action", [False, True])

@@ -45,9 +45,7 @@ def on_commit(table: SharedTable, version: int, fault: Callable[[], object]) -> 
 
 def ask(table: SharedTable, *, checks_end: bool, milliseconds: int = 60_000, **body: object) -> StreamedAnswer:
     capabilities = {"delta-sharing-capabilities": "includeendstreamaction=true"} if checks_end else {}
-    # The last lines of a gzipped answer that breaks off stay in the compressor.
-    asked = event(encoding="gzip" if checks_end else "identity", body=body, **capabilities)
-    return stream(query_handle(table), asked, milliseconds=milliseconds)
+    return stream(query_handle(table), event(body=body, **capabilities), milliseconds=milliseconds)
 
 
 def check_failed(seen: Seen, log: Lines, *, checks_end: bool, ended: str) -> None:

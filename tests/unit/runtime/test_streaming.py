@@ -156,6 +156,8 @@ def test_a_late_failure_is_reported_in_the_trailers(runtime: Runtime) -> None:
     assert received.error["errorMessage"] == "The request could not be answered. (request id: req-1)"
     with pytest.raises(EOFError):
         gzip.decompress(received.body)
+    with pytest.raises(ValueError, match="Unterminated"):
+        ids(received)
     line = runtime.request_line()
     assert (line["ended"], line["error_code"]) == ("failed", "INTERNAL_ERROR")
 
@@ -285,7 +287,7 @@ def test_the_x_ray_segment_of_a_sampled_request_ends_with_the_stream(tmp_path: P
             runtime.invoke(query(lines=200_000, fails="hang"), seconds=1.0, trace_id=trace)
             segment = json.loads(daemon.recv(65_536).splitlines()[1])
             assert (segment["trace_id"], segment["name"]) == (trace_id, "## lambda_handler")
-            assert segment["end_time"] - segment["start_time"] > 0.8
+            assert segment["end_time"] - segment["start_time"] > 0.5
             runtime.invoke(query(lines=1), trace_id=trace.replace("Sampled=1", "Sampled=0"))
             runtime.invoke(query(lines=1), trace_id=trace)
             assert json.loads(daemon.recv(65_536).splitlines()[1])["id"] != segment["id"]
