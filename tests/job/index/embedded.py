@@ -8,6 +8,7 @@ import botocore.session
 
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.snapshot import Snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.items import table_of
 from core.index.read.indexes import StoredIndexes
@@ -65,9 +66,9 @@ class EmbeddedIndex:
         )
 
     def snapshot(self, endpoint_url: str | None = None) -> Snapshot:
-        """The latest snapshot, as a new process reads it."""
+        """The latest snapshot, as a new process reads it: from the index if it can be used."""
         index = StoredIndexes(self.indexes(endpoint_url).store)
-        return DeltaTables(index=index).snapshot(self.lake.storage())
+        return DeltaTables(index=index, way=Way.INDEX).snapshot(self.lake.storage())
 
     def check_read(self) -> None:
         """Checks that a new process reads the live files, with or without the index."""

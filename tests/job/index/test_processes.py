@@ -14,6 +14,7 @@ import pytest
 from cli.embedded.ministack import EmbeddedAws
 from core.delta.log.listing import whole_log
 from core.delta.reader import read_snapshot
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.read.indexes import StoredIndexes
 from core.index.write.build import Build
@@ -91,7 +92,8 @@ def test_one_of_two_concurrent_builds_wins_and_readers_see_one_index_or_the_othe
     aws: EmbeddedAws, env: EmbeddedIndex
 ) -> None:
     ticks = iter(range(0, 10**9, 20))  # the head is read again each time
-    reader = DeltaTables(index=StoredIndexes(env.indexes().store, now=lambda: float(next(ticks))))
+    index = StoredIndexes(env.indexes().store, now=lambda: float(next(ticks)))
+    reader = DeltaTables(index=index, way=Way.INDEX)
     lost = 0
     for _ in range(ROUNDS):
         env.commit()

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from cli.embedded.ministack import EmbeddedAws
 from core.api.requests.query import QueryRequest
 from core.catalog.model import Table
+from core.delta.source import Way
 from core.delta.tables import DeltaTables
 from core.index.layout.items import table_of
 from core.index.layout.root import Root
@@ -86,7 +87,7 @@ def indexer(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Indexer:
 def indexed(aws: EmbeddedAws) -> tuple[DeltaTables, IndexStore]:
     store = IndexStore(boto3.client("dynamodb", **aws.client_arguments()), INDEX_TABLE)
     ticks = itertools.count(0, 60)
-    return DeltaTables(index=StoredIndexes(store, now=lambda: float(next(ticks)))), store
+    return DeltaTables(index=StoredIndexes(store, now=lambda: float(next(ticks))), way=Way.INDEX), store
 
 
 def test_an_index_built_by_spark_returns_the_same_files_as_the_log(
