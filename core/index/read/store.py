@@ -11,6 +11,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -88,16 +89,21 @@ class IndexStore:
         return b"".join(parts)
 
     def chunks(self, table: str, sizes: Mapping[Place, int]) -> Iterator[bytes]:
-        """The chunks in the order of `sizes`, which has the size of each. Reads ahead after the first request."""
+        """The chunks in the order of `sizes`, which has the size of each.
+
+        Reads ahead more and more: a page or a limit may need the first chunks only.
+        """
         get = self._get_cached if sum(sizes.values()) <= self.max_cache_bytes // 2 else self._get
         waiting = deque(_requests({chunk_key(table, place): size for place, size in sizes.items()}))
         running: deque[Future[list[bytes]]] = deque()
         try:
             if waiting:
                 yield from get(waiting.popleft())
-            while waiting or running:
-                while waiting and len(running) < GETS_AHEAD:
+            for ahead in chain(range(1, GETS_AHEAD), repeat(GETS_AHEAD)):
+                while waiting and len(running) < ahead:
                     running.append(self._pool.submit(get, waiting.popleft()))
+                if not running:
+                    break
                 yield from running.popleft().result()
         finally:
             for future in running:
