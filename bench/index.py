@@ -49,12 +49,7 @@ AT_MOST = {
 
 
 def result(name: str, value: float, unit: str, digits: int = 3) -> Result:
-    value = round(value, digits)
-    if name in AT_LEAST:
-        return Result.at_least(name, value, unit, AT_LEAST[name])
-    if name in AT_MOST:
-        return Result.at_most(name, value, unit, AT_MOST[name])
-    return Result(name, value, unit)
+    return Result.of(name, round(value, digits), unit, AT_LEAST, AT_MOST)
 
 
 class Bench:

@@ -63,11 +63,7 @@ def run(lab: Lab, case: str, *arguments: str, **variables: str) -> Figures:
 
 
 def result(name: str, value: float, unit: str) -> Result:
-    if name in AT_LEAST:
-        return Result.at_least(name, value, unit, AT_LEAST[name])
-    if name in AT_MOST:
-        return Result.at_most(name, value, unit, AT_MOST[name])
-    return Result(name, value, unit)
+    return Result.of(name, value, unit, AT_LEAST, AT_MOST)
 
 
 def listings(lab: Lab, table: str) -> Iterator[Result]:

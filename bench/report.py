@@ -4,6 +4,7 @@ A missed target is reported like any other result. The benchmark still exits wit
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -25,6 +26,17 @@ class Result:
     @classmethod
     def at_least(cls, name: str, value: float, unit: str, target: float) -> "Result":
         return cls(name, value, unit, target, value >= target)
+
+    @classmethod
+    def of(
+        cls, name: str, value: float, unit: str, at_least: Mapping[str, float], at_most: Mapping[str, float]
+    ) -> "Result":
+        """Return a result with its target, if one of the mappings has its name."""
+        if name in at_least:
+            return cls.at_least(name, value, unit, at_least[name])
+        if name in at_most:
+            return cls.at_most(name, value, unit, at_most[name])
+        return cls(name, value, unit)
 
 
 def write(name: str, results: list[Result]) -> None:

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from core.delta.model import Metadata
     from core.pruning.predicate import Predicate
 
-# Seconds, from the results of `make bench-index` and `make bench-pages` with a million files. Writing the lines of
-# listed files takes the same time either way and is left out.
+# Seconds with a million files, rounded (docs/decisions/0018). Writing the lines of listed files takes the same time
+# either way and is left out.
 OPEN_LOG = 0.03
 OPEN_LOG_BYTE = 6e-9
 LOG_FILE = 1.2e-6
